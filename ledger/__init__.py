@@ -1,0 +1,1 @@
+"""Receipt ledger: the vocabulary, the record and its storage."""
