@@ -1,0 +1,27 @@
+"""Hypothesis profiles and paths that every test shares."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "vectors"
+
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile(
+    "ci", max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+settings.register_profile("deep", max_examples=10_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of the public test data; tests that need it are skipped where it is not laid beside the project."""
+    if not SHARED.is_dir():
+        pytest.skip("the public test data is not beside the project")
+    return SHARED
