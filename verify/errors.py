@@ -1,0 +1,16 @@
+"""Errors of the verifier."""
+
+from __future__ import annotations
+
+from ledger.errors import LedgerError
+
+__all__ = ["ProofError"]
+
+
+class ProofError(LedgerError):
+    """A merkle proof that does not prove what it was given for.
+
+    `proof.malformed`: it cannot be a proof for these sizes. `proof.inclusion`, `proof.consistency`: it leads to another root.
+    """
+
+    code = "proof.malformed"
