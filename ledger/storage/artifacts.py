@@ -1,0 +1,309 @@
+"""Artifacts: content-addressed bytes beside the chain, which can be erased without breaking it.
+
+    artifacts/packs/<number>.pack        stored bytes below 256 KiB, see `ledger.storage.packs`
+    artifacts/blobs/<64 hex>             all others, a file each, named by its digest
+
+*Stored bytes* are what the digest is of: 32 bytes of salt and the content where salted, else the content. Small ones wait in
+memory until `flush`, which a commit calls under the ledger's lock before the journal's fsync.
+
+Source: docs/spec/artifacts.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import io
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ledger.digest import digest as digest_of
+from ledger.digest import parse_digest
+from ledger.errors import NotFoundError, StorageError
+from ledger.members import Artifact
+from ledger.storage.clock import random_bytes
+from ledger.storage.durable import (
+    append_all,
+    fsync_folder,
+    make_folder,
+    storage_error,
+    sync,
+    temporary_beside,
+    write_new,
+)
+from ledger.storage.packs import PACK_BYTES, Packs
+
+__all__ = ["SALTED_BELOW_BYTES", "SALT_BYTES", "ArtifactStore", "salted_bytes"]
+
+SALT_BYTES: Final = 32
+SALTED_BELOW_BYTES: Final = 1024 * 1024
+"""Content of this size and more is stored as it is by default."""
+_PACKED_BELOW_BYTES: Final = 256 * 1024
+_CHUNK: Final = 1024 * 1024
+_BLOB: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def salted_bytes(content: bytes, *, run_salt: bytes | None) -> bytes:
+    """Return 32 bytes of salt followed by `content`.
+
+    Within a run the salt is HMAC-SHA256(run salt, SHA-256 of the content), so that equal content has one digest in every
+    process of the run; with None it is random.
+    """
+    if run_salt is None:
+        return random_bytes(SALT_BYTES) + content
+    return hmac.digest(run_salt, hashlib.sha256(content).digest(), "sha256") + content
+
+
+class ArtifactStore:
+    """The artifacts of one ledger: `folder` is its `artifacts` folder, which need not exist yet.
+
+    Reading needs no lock and writes nothing. `flush` and `erase` are called under the ledger's lock.
+    """
+
+    __slots__ = ("_packs", "_pending", "folder")
+
+    def __init__(self, folder: Path, *, pack_bytes: int = PACK_BYTES) -> None:
+        self.folder = folder
+        self._packs = Packs(folder / "packs", pack_bytes=pack_bytes)
+        self._pending: dict[str, bytes] = {}
+
+    @property
+    def pending(self) -> int:
+        """How many staged artifacts wait for `flush`."""
+        return len(self._pending)
+
+    def stage(self, stored: bytes) -> str:
+        """Return the digest of `stored`, which is durable after the next `flush` (large ones at once).
+
+        Raises:
+            StorageError: a large one cannot be written.
+        """
+        name = digest_of(stored)
+        if name in self._pending or self._holds(name):
+            return name
+        if len(stored) < _PACKED_BELOW_BYTES:
+            self._pending[name] = stored
+        else:
+            self._write_blob(name, stored)
+        return name
+
+    def stage_content(
+        self, content: bytes, *, media_type: str, name: str, run_salt: bytes | None = None, salted: bool | None = None
+    ) -> Artifact:
+        """Return the member that refers to `content`, staged; salted below 1 MiB unless `salted` says otherwise."""
+        salts = len(content) < SALTED_BELOW_BYTES if salted is None else salted
+        stored = salted_bytes(content, run_salt=run_salt) if salts else content
+        return Artifact(
+            digest=self.stage(stored), media_type=media_type, name=name, size_bytes=len(content), salted=salts
+        )
+
+    def stage_file(self, source: Path, *, media_type: str, name: str, run_salt: bytes | None = None) -> Artifact:
+        """Return the member that refers to a file's content; a file of 1 MiB and more is copied in pieces, durably at once.
+
+        Raises:
+            StorageError: the file cannot be read, or the copy not written.
+        """
+        try:
+            with source.open("rb") as file:
+                first = file.read(SALTED_BELOW_BYTES)
+                if len(first) < SALTED_BELOW_BYTES:
+                    return self.stage_content(first, media_type=media_type, name=name, run_salt=run_salt)
+                written, size_bytes = self._copy(first, file)
+        except OSError as error:
+            raise storage_error(error, source) from error
+        return Artifact(digest=written, media_type=media_type, name=name, size_bytes=size_bytes, salted=False)
+
+    def flush(self) -> None:
+        """Make everything staged durable, with at most one fsync (and one of the folder when a pack begins).
+
+        The caller holds the ledger's lock.
+
+        Raises:
+            StorageError: what waited still waits.
+        """
+        batch = list(self._pending.items())
+        if not batch:
+            return
+        self._packs.append(batch)
+        for name, _ in batch:
+            self._pending.pop(name, None)
+
+    def get(self, digest: str) -> bytes:
+        """Return the stored bytes of `digest`, which they match.
+
+        Raises:
+            FormatError: not a digest.
+            NotFoundError: there are none (`artifact.absent`).
+            StorageError: there are some, and none that can be read and match (`artifact.unreadable`).
+        """
+        key = parse_digest(digest)
+        waiting = self._pending.get(digest)
+        if waiting is not None:
+            return waiting
+        found = False
+        for stored in self._candidates(digest, key):
+            found = True
+            if hashlib.sha256(stored).digest() == key:
+                return stored
+        raise _unreadable(digest, "its bytes have another digest") if found else _absent(digest)
+
+    def content(self, ref: Artifact) -> bytes:
+        """Return the content that a receipt's member refers to, without the salt.
+
+        Raises:
+            NotFoundError, StorageError: as `get`; and code `artifact.size` where it is not as long as the member says.
+        """
+        stored = self.get(ref.digest)
+        salt_bytes = SALT_BYTES if ref.salted else 0
+        if len(stored) - salt_bytes != ref.size_bytes:
+            raise StorageError(
+                f"artifact {ref.digest}: got {len(stored) - salt_bytes} bytes of content, expected {ref.size_bytes}",
+                code="artifact.size",
+                where=ref.digest,
+            )
+        return stored[salt_bytes:]
+
+    def open(self, digest: str) -> BinaryIO:
+        """Return a file of the stored bytes at their beginning, to be closed by the caller; they were hashed and match.
+
+        A large one is read twice and never held in memory. Raises as `get`.
+        """
+        key = parse_digest(digest)
+        try:
+            file = self._blob(digest).open("rb")
+        except FileNotFoundError:
+            return io.BytesIO(self.get(digest))
+        except OSError as error:
+            raise _unreadable(digest, error.strerror or "cannot be opened") from error
+        try:
+            found = hashlib.file_digest(file, "sha256").digest()
+            file.seek(0)
+        except OSError as error:
+            file.close()
+            raise _unreadable(digest, error.strerror or "cannot be read") from error
+        if found != key:
+            file.close()
+            return io.BytesIO(self.get(digest))
+        return file
+
+    def exists(self, digest: str) -> bool:
+        """Return whether bytes are stored or staged under `digest`; whether they match it, only reading tells."""
+        key = parse_digest(digest)
+        return digest in self._pending or self._blob(digest).is_file() or bool(self._packs.find(key))
+
+    def digests(self) -> Iterator[str]:
+        """Yield the digest of everything stored, each once; what waits for `flush` is not stored yet."""
+        seen: set[bytes] = set()
+        for key in self._packs.keys():  # noqa: SIM118  not a mapping
+            if key not in seen:
+                seen.add(key)
+                yield "sha256:" + key.hex()
+        try:
+            names = sorted(item.name for item in (self.folder / "blobs").iterdir())
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, self.folder) from error
+        for name in names:
+            if _BLOB.fullmatch(name) and bytes.fromhex(name) not in seen:
+                yield "sha256:" + name
+
+    def erase(self, digest: str) -> bool:
+        """Return whether there was something to erase; afterwards `get` says `artifact.absent`, durably.
+
+        The caller holds the ledger's lock. What the disk itself keeps of freed blocks is beyond this.
+
+        Raises:
+            FormatError: not a digest.
+            StorageError: it may still be there.
+        """
+        key = parse_digest(digest)
+        erased = self._pending.pop(digest, None) is not None
+        path = self._blob(digest)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise storage_error(error, path) from error
+        else:
+            fsync_folder(path.parent)
+            erased = True
+        return self._packs.erase(key) or erased
+
+    def _blob(self, digest: str) -> Path:
+        return self.folder / "blobs" / parse_digest(digest).hex()
+
+    def _holds(self, digest: str) -> bool:
+        """Return whether stored bytes match `digest`; ones that do not are no reason not to store good ones."""
+        try:
+            self.get(digest)
+        except (NotFoundError, StorageError):
+            return False
+        return True
+
+    def _candidates(self, digest: str, key: bytes) -> Iterator[bytes]:
+        try:
+            yield self._blob(digest).read_bytes()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _unreadable(digest, error.strerror or "cannot be read") from error
+        try:
+            yield from self._packs.find(key)
+        except StorageError as error:
+            raise _unreadable(digest, error.args[0]) from error
+
+    def _write_blob(self, digest: str, stored: bytes) -> None:
+        path = self._blob(digest)
+        make_folder(path.parent)
+        try:
+            write_new(path, stored)
+        except StorageError as error:
+            if error.code != "storage.exists":
+                raise
+            # Either another process stored the same bytes a moment ago, or the file there does not match its name.
+            if not self._holds(digest):
+                path.unlink(missing_ok=True)
+                write_new(path, stored)
+
+    def _copy(self, first: bytes, file: BinaryIO) -> tuple[str, int]:
+        """Return digest and size of `first` and the rest of `file`, copied to a blob."""
+        blobs = self.folder / "blobs"
+        make_folder(blobs)
+        temporary = temporary_beside(blobs / "stage")
+        hasher = hashlib.sha256()
+        size_bytes = 0
+        copy = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                chunk = first
+                while chunk:
+                    hasher.update(chunk)
+                    size_bytes += len(chunk)
+                    append_all(copy, chunk, path=temporary)
+                    chunk = file.read(_CHUNK)
+                sync(copy)
+            finally:
+                os.close(copy)
+            name = "sha256:" + hasher.hexdigest()
+            # Whatever has this name now is the same bytes, or does not deserve it.
+            temporary.replace(self._blob(name))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        fsync_folder(blobs)
+        return name, size_bytes
+
+
+def _absent(digest: str) -> NotFoundError:
+    return NotFoundError(f"artifact {digest}: absent", code="artifact.absent", where=digest)
+
+
+def _unreadable(digest: str, reason: str) -> StorageError:
+    return StorageError(f"artifact {digest}: unreadable, {reason}", code="artifact.unreadable", where=digest)
