@@ -1,1 +1,45 @@
-"""Receipt ledger: the vocabulary, the record and its storage."""
+"""Receipt ledger: evidence of what agents and automation did, that nobody has to be trusted for.
+
+    from ledger import Ledger
+
+    ledger = Ledger.open(".ledger")
+    with ledger.run("nightly", actor="bot") as run, run.call("deploy", access="write") as call:
+        call.result = deploy()
+
+Names load when they are first used: `import verify` must not open a database.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ledger.errors import LedgerError
+    from ledger.members import Actor, CurrencyAmount, Limit, Tool
+    from ledger.run import Call, NotExecuted, Run
+    from ledger.storage.ledger import Ledger
+    from ledger.storage.places import Places
+
+__all__ = ["Actor", "Call", "CurrencyAmount", "Ledger", "LedgerError", "Limit", "NotExecuted", "Places", "Run", "Tool"]
+
+_HOMES = {
+    "Actor": "ledger.members",
+    "Call": "ledger.run",
+    "CurrencyAmount": "ledger.members",
+    "Ledger": "ledger.storage.ledger",
+    "LedgerError": "ledger.errors",
+    "Limit": "ledger.members",
+    "NotExecuted": "ledger.run",
+    "Places": "ledger.storage.places",
+    "Run": "ledger.run",
+    "Tool": "ledger.members",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ledger' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

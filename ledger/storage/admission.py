@@ -1,0 +1,243 @@
+"""Which receipts a ledger lets in, and what they change in its state.
+
+The rules, each checked before anything is written:
+
+- a receipt names this ledger, and a kind that is always sealed carries its issuer's own seal;
+- `header` stands at index 0 and nowhere else;
+- a receipt of a run follows the run's opening and stands before its `run`;
+- a parent commits receipts of its own run that nothing commits yet, or the root of a child run; an `outcome` its intent first;
+- a `run` commits the opening first and then everything that is left;
+- an unsealed receipt has the issuer of its run, since only that issuer's seal above it can speak for it;
+- a tree stays within 30,002 receipts and 64 levels, with room kept for what closes it.
+
+Source: docs/spec/trees.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledger.envelope import RECEIPT_TYPE, Envelope, verify_seal
+from ledger.errors import AdmissionError, AlreadyClosedError, SignatureError, UnknownFormatError, clip
+from ledger.receipt import Header, InRun, Key, Opening, Outcome, Receipt, Run, Step, children_of
+from ledger.storage.state import Keyring, Pending, RunState, State
+from ledger.words import SEALED_KINDS, Kind
+
+__all__ = [
+    "LEVELS_A_RUN",
+    "MAX_LEVELS",
+    "MAX_TREE",
+    "STEP_LEVELS",
+    "apply",
+    "check_seal",
+    "check_tree",
+    "keyring_after",
+]
+
+MAX_TREE: Final = 30_002
+MAX_LEVELS: Final = 64
+STEP_LEVELS: Final = 8
+"""How deep steps nest inside a run."""
+LEVELS_A_RUN: Final = STEP_LEVELS + 4
+"""Levels kept for a run inside another: its `run`, the outcome that commits it, a step that folds, and the steps around."""
+_KEPT_FOR_CLOSING: Final = 8
+"""Receipts kept free in each tree: its `run`, the steps that fold long lists, and outcomes of what is under way."""
+
+
+def check_seal(envelope: Envelope, receipt: Receipt, *, origin: str) -> None:
+    """Raise unless the envelope may carry this receipt in this ledger.
+
+    Raises:
+        AdmissionError: another ledger's receipt, or another key's seal.
+        SignatureError: a missing or wrong seal.
+    """
+    if envelope.payload_type != RECEIPT_TYPE:
+        raise UnknownFormatError(
+            f"envelope: payload type {clip(envelope.payload_type)} is not known to this version",
+            code="envelope.unknown_type",
+        )
+    if receipt.ledger != origin:
+        raise AdmissionError(
+            f"receipt: got ledger {clip(receipt.ledger)}, expected {clip(origin)}", code="receipt.foreign_ledger"
+        )
+    if envelope.seal is None:
+        if receipt.kind in SEALED_KINDS:
+            raise SignatureError(f"receipt: kind {receipt.kind} is always sealed, got no seal", code="seal.absent")
+        return
+    if envelope.seal.key != receipt.issuer.key:
+        raise AdmissionError("receipt: the seal is by another key than the issuer's", code="seal.issuer")
+    verify_seal(envelope)
+
+
+def check_tree(state: State, receipt: Receipt, *, sealed: bool, index: int) -> None:
+    """Raise unless the receipt may follow what the state holds.
+
+    Raises:
+        AdmissionError: a rule of receipt trees; the state is unchanged.
+        AlreadyClosedError: its run is closed.
+    """
+    if isinstance(receipt, Header) != (index == 0):
+        raise AdmissionError(f"entry {index}: only entry 0 is a header", code="chain.first_entry")
+    if isinstance(receipt, Opening) and receipt.parent_opening is not None:
+        parent = _open_run(state, receipt.parent_opening)
+        _check_room(state, parent, kept=2 * _KEPT_FOR_CLOSING)
+        if parent.level + LEVELS_A_RUN + 4 > MAX_LEVELS:
+            raise AdmissionError(
+                f"run: {parent.level // LEVELS_A_RUN + 1} runs are open around it already", code="tree.too_deep"
+            )
+    if not isinstance(receipt, InRun):
+        return
+    run = _open_run(state, receipt.run)
+    if not sealed and (receipt.issuer.name, receipt.issuer.key) != (run.issuer_name, run.issuer_key):
+        raise AdmissionError(
+            f"receipt: unsealed, got issuer {clip(receipt.issuer.name)}, expected the run's {clip(run.issuer_name)}",
+            code="receipt.borrowed_issuer",
+        )
+    if not isinstance(receipt, Run | Outcome):
+        _check_room(state, run, kept=_KEPT_FOR_CLOSING)
+    if isinstance(receipt, Outcome | Step | Run):
+        _check_children(state, receipt, run, sealed=sealed)
+
+
+def _open_run(state: State, id_: str) -> RunState:
+    run = state.run(id_)
+    if run is None:
+        raise AdmissionError(f"run {id_[:15]}: no opening in this ledger", code="run.unknown_opening")
+    if run.closed is not None:
+        raise AlreadyClosedError(
+            f"run {id_[:15]}: closed at entry {run.closed}", hint="open a new run that `continues` it"
+        )
+    return run
+
+
+def _check_room(state: State, run: RunState, *, kept: int) -> None:
+    root = state.run(run.root) or run
+    if root.receipts < MAX_TREE // 2 - kept:
+        return  # even if every receipt were an intent without outcome, there is room
+    same_tree = [each for each in state.open_runs() if each.root == root.id]
+    unsettled = sum(p.kind == Kind.INTENT for each in same_tree for p in state.pending_of(each.id))
+    if root.receipts + unsettled + kept * len(same_tree) >= MAX_TREE:
+        raise AdmissionError(
+            f"run {run.id[:15]}: its tree holds {root.receipts} receipts, at most {MAX_TREE} with those that close it",
+            code="tree.too_many",
+            hint="close this run and open one that `continues` it",
+        )
+
+
+def _check_children(state: State, receipt: Outcome | Step | Run, run: RunState, *, sealed: bool) -> None:
+    children = receipt.children
+    if len(set(children)) != len(children):
+        raise AdmissionError(f"{receipt.kind}: a child is listed twice", code="tree.repeated")
+    foreign_seal = sealed and (receipt.issuer.name, receipt.issuer.key) != (run.issuer_name, run.issuer_key)
+    height = 0
+    for child in children:
+        pending = state.pending(child)
+        if pending is None or pending.run != run.id:
+            raise AdmissionError(
+                f"{receipt.kind}: child {child[:15]} is not in this run, or is committed already", code="tree.missing"
+            )
+        if foreign_seal and pending.uncovered:
+            raise AdmissionError(
+                f"{receipt.kind}: child {child[:15]} is unsealed and of another issuer", code="receipt.borrowed_issuer"
+            )
+        if pending.kind == Kind.OPENING and not isinstance(receipt, Run):
+            raise AdmissionError(f"{receipt.kind}: only a run commits its opening", code="tree.order")
+        height = max(height, pending.height + 1)
+    above = 0 if isinstance(receipt, Run) else 2  # the `run`, and a step that folds
+    if run.level + height + above > MAX_LEVELS:
+        raise AdmissionError(
+            f"{receipt.kind}: got {run.level + height + above} levels, expected at most {MAX_LEVELS}",
+            code="tree.too_deep",
+        )
+    if isinstance(receipt, Outcome) and children[0] != receipt.intent:
+        raise AdmissionError("outcome: the first child is not its intent", code="tree.order")
+    if isinstance(receipt, Outcome) and (intent := state.pending(receipt.intent)) and intent.kind != Kind.INTENT:
+        raise AdmissionError("outcome: what it settles is not an intent", code="tree.order")
+    if isinstance(receipt, Run):
+        if children[0] != run.id:
+            raise AdmissionError("run: the first child is not its opening", code="tree.order")
+        left = {p.id for p in state.pending_of(run.id)} - set(children)
+        if left:
+            raise AdmissionError(f"run: {len(left)} receipts of the run are left out", code="tree.uncommitted")
+
+
+def apply(state: State, receipt: Receipt, *, id_: str, index: int, sealed: bool) -> None:
+    """Change the state by a receipt that is in the journal; tolerant, since what is written is written."""
+    if isinstance(receipt, Opening):
+        parent = state.run(receipt.parent_opening) if receipt.parent_opening else None
+        run = RunState(
+            id_,
+            index,
+            receipt.name,
+            None,
+            receipt.issuer.name,
+            receipt.issuer.key,
+            receipt.parent_opening,
+            receipt.parent_intent,
+            parent.root if parent else id_,
+            parent.level + LEVELS_A_RUN if parent else 0,
+            0 if parent else 1,
+        )
+        state.put_run(run)
+        if parent:
+            _count(state, parent.root)
+        state.add_pending(Pending(id_, id_, index, receipt.kind, 0, uncovered=False, intent=None))
+    if not isinstance(receipt, InRun):
+        return
+    known = state.run(receipt.run)
+    if known is None:
+        return
+    height = _commit_children(state, receipt)
+    _count(state, known.root)
+    if isinstance(receipt, Run):
+        if known.closed is None:
+            known.closed = index
+            state.put_run(known)
+        parent = state.run(known.parent) if known.parent else None
+        if parent is not None and parent.closed is None:
+            pending = Pending(id_, parent.id, index, receipt.kind, height, uncovered=False, intent=known.parent_intent)
+            state.add_pending(pending)
+        return
+    state.add_pending(Pending(id_, known.id, index, receipt.kind, height, uncovered=not sealed, intent=None))
+
+
+def _commit_children(state: State, receipt: Receipt) -> int:
+    height = 0
+    for child in children_of(receipt):
+        pending = state.pending(child)
+        if pending is not None:
+            height = max(height, pending.height + 1)
+            state.drop_pending(child)
+    return height
+
+
+def _count(state: State, root: str) -> None:
+    run = state.run(root)
+    if run is not None:
+        run.receipts += 1
+        state.put_run(run)
+
+
+def keyring_after(keyring: Keyring, receipt: Receipt, *, id_: str) -> Keyring:
+    """Return the keys in force after a receipt; most receipts change nothing."""
+    if isinstance(receipt, Header):
+        return Keyring(
+            receipt.ledger,
+            id_,
+            receipt.issuer.name,
+            receipt.issuer.key,
+            receipt.log_key,
+            receipt.next.issuer,
+            receipt.next.log,
+        )
+    if not isinstance(receipt, Key):
+        return keyring
+    return Keyring(
+        keyring.origin,
+        keyring.header,
+        keyring.issuer_name,
+        receipt.key if receipt.role == "issuer" else keyring.issuer_key,
+        receipt.key if receipt.role == "log" else keyring.log_key,
+        receipt.next.issuer or keyring.next_issuer,
+        receipt.next.log or keyring.next_log,
+    )

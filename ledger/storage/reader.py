@@ -1,0 +1,276 @@
+"""Reading a ledger folder: by receipt id, by index, in order. Writes nothing, takes no lock.
+
+What `state.sqlite` says is a hint: each answer is checked against the line it points to, and "absent" is said only after a
+scan of the journal. A reader sees whole commits only: what stands after the last head line is not in the ledger.
+
+Source: docs/spec/journal.md.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ledger.checkpoint import Head, head_of
+from ledger.entry import parse_entry
+from ledger.envelope import parse_envelope
+from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError, clip
+from ledger.line import HEAD_PREFIX, parse_entry_line, parse_head_line
+from ledger.merkle import Frontier, leaf_hash, root_of, tree_of
+from ledger.receipt import Header, parse_receipt
+from ledger.storage.journal import Stored, read_segment, segments
+from ledger.storage.state import State
+from ledger.storage.tiles import Tiles
+
+__all__ = ["FORMAT", "Reader"]
+
+FORMAT = "receipt-ledger/v1"
+
+_BLOCK = 1 << 16
+_SHORT = re.compile(r"(?:sha256:)?([0-9a-f]{8,64})")
+
+
+class Reader:
+    """Reads one ledger folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._state = State(folder, read_only=True)
+        self._tiles = Tiles(folder)
+
+    def header(self) -> Header:
+        """Return the header.
+
+        Raises:
+            NotFoundError: the folder holds no ledger.
+            DamagedError: entry 0 is no header.
+            UnknownFormatError: a newer format.
+        """
+        stored = self.line_at(0, 0)
+        if stored is None:
+            raise NotFoundError(f"ledger: {str(self._folder)!r} has no entry 0", code="ledger.absent")
+        try:
+            receipt = parse_receipt(stored.envelope.payload)
+        except FormatError as error:
+            raise DamagedError(f"entry 0: {error}", where="entry 0") from error
+        if not isinstance(receipt, Header):
+            raise DamagedError(f"entry 0: got kind {receipt.kind}, expected header", where="entry 0")
+        if receipt.format != FORMAT:
+            raise UnknownFormatError(
+                f"ledger: got format {clip(receipt.format)}, this version reads {FORMAT}",
+                code="format.unknown",
+                hint="use a newer receipt-ledger",
+            )
+        return receipt
+
+    def note(self) -> bytes:
+        """Return the newest head as the bytes of its signed note. Its signature is not checked here.
+
+        Raises:
+            NotFoundError: no commit in the folder.
+        """
+        for first in reversed(segments(self._folder)):
+            line = _last_head_line(read_segment(self._folder, first))
+            if line is not None:
+                return parse_head_line(line)[0]
+        raise NotFoundError(f"ledger: {str(self._folder)!r} holds no head", code="ledger.absent")
+
+    def head(self) -> Head:
+        """Return the newest head: origin, size, root."""
+        return head_of(self.note())
+
+    def line_at(self, segment: int, offset: int) -> Stored | None:
+        """Return the entry whose line starts at an offset of a segment, None where none does."""
+        data = b""
+        while b"\n" not in data:
+            try:
+                more = read_segment(self._folder, segment, offset + len(data), _BLOCK)
+            except OSError:
+                return None
+            if not more:
+                return None
+            data += more
+        try:
+            return _stored(data[: data.index(b"\n")], segment, offset)
+        except LedgerError:
+            return None
+
+    def get(self, receipt: str) -> Stored:
+        """Return the entry of a receipt by its full id.
+
+        Raises:
+            NotFoundError: no such receipt under the newest head.
+        """
+        for segment, offset in self._hints(lambda state: state.places(bytes.fromhex(receipt[7:]))):
+            stored = self.line_at(segment, offset)
+            if stored is not None and stored.entry.receipt == receipt:
+                return stored
+        for stored in self._containing(f'"receipt":"{receipt}"'.encode("ascii")):
+            if stored.entry.receipt == receipt:
+                return stored
+        raise NotFoundError(f"receipt {receipt}: not in this ledger", hint="list runs with: ledger log")
+
+    def find(self, short: str, *, limit: int = 20) -> list[str]:
+        """Return up to `limit` receipt ids that start with at least 8 hexadecimal digits; `sha256:` may be left out."""
+        match = _SHORT.fullmatch(short)
+        if match is None:
+            raise FormatError(
+                f"reference: got {clip(short)}, expected a receipt id or at least 8 of its hex digits",
+                code="reference.malformed",
+            )
+        digits = match[1]
+        found = set()
+        for segment, offset in self._hints(lambda state: state.starting_with(digits[:16], limit)):
+            stored = self.line_at(segment, offset)
+            if stored is not None:
+                found.add(stored.entry.receipt)
+        if not found:
+            found = {each.entry.receipt for each in self._containing(f'"receipt":"sha256:{digits}'.encode("ascii"))}
+        return sorted(each for each in found if each.startswith(f"sha256:{digits}"))[:limit]
+
+    def at(self, index: int) -> Stored:
+        """Return the entry at an index.
+
+        Raises:
+            NotFoundError: the ledger is not that long.
+        """
+        known = segments(self._folder)
+        position = bisect_right(known, index) - 1
+        if index >= 0 and position >= 0:
+            data = read_segment(self._folder, known[position])
+            mark = data.find(b'","index":%d,"keyring":' % index)
+            while mark >= 0:
+                start = data.rfind(b"\n", 0, mark) + 1
+                end = data.find(b"\n", mark)
+                if end < 0:
+                    break
+                stored = _stored(data[start:end], known[position], start)
+                if stored.entry.index == index:
+                    return stored
+                mark = data.find(b'","index":%d,"keyring":' % index, end)
+        raise NotFoundError(f"entry {index}: not in this ledger")
+
+    def entries(self, start: int = 0, stop: int | None = None) -> Iterator[Stored]:
+        """Yield entries from index `start` up to, not including, `stop`; committed ones only.
+
+        Raises:
+            DamagedError: a line between them does not parse.
+        """
+        size = self.head().size
+        stop = size if stop is None else min(stop, size)
+        known = segments(self._folder)
+        first = max(bisect_right(known, start) - 1, 0)
+        for segment in known[first:]:
+            if segment >= stop:
+                return
+            offset = 0
+            for line in read_segment(self._folder, segment).split(b"\n"):
+                if line and not line.startswith(HEAD_PREFIX):
+                    try:
+                        stored = _stored(line, segment, offset)
+                    except FormatError as error:
+                        where = f"journal/{segment:016d}.jsonl byte {offset}"
+                        raise DamagedError(f"{where}: {error}", where=where) from error
+                    if stored.entry.index >= stop:
+                        return
+                    if stored.entry.index >= start:
+                        yield stored
+                offset += len(line) + 1
+
+    def parent_of(self, receipt: str, *, after: int) -> Stored | None:
+        """Return the entry of the receipt that commits `receipt`, which stands at index `after`, None where none does."""
+        known = segments(self._folder)
+        size = self.head().size
+        needle = f'"{receipt}"'.encode("ascii")
+        for segment in known[max(bisect_right(known, after) - 1, 0) :]:
+            data = read_segment(self._folder, segment)
+            mark = data.find(needle)
+            while mark >= 0:
+                start = data.rfind(b"\n", 0, mark) + 1
+                end = data.find(b"\n", mark)
+                if end < 0:
+                    break
+                if b',"children":[' in data[start:mark] and not data.startswith(HEAD_PREFIX, start):
+                    stored = _stored(data[start:end], segment, start)
+                    if after < stored.entry.index < size and receipt in _children(stored):
+                        return stored
+                mark = data.find(needle, end)
+        return None
+
+    def hash_reader(self, head: Head) -> Callable[[int, int], bytes]:
+        """Return a reader of subtree hashes that leads to the head's root: the tiles, or hashes made from the journal.
+
+        Raises:
+            DamagedError: the journal's entries do not lead to that root.
+        """
+        try:
+            if root_of(head.size, self._tiles.read) == head.root:
+                return self._tiles.read
+        except LedgerError:
+            pass
+        leaves = [leaf_hash(stored.entry_bytes) for stored in self.entries(0, head.size)]
+        read = tree_of(leaves)
+        if len(leaves) != head.size or root_of(head.size, read) != head.root:
+            raise DamagedError("journal: its entries do not lead to the root of its head", code="head.root")
+        return read
+
+    def root_at(self, size: int) -> bytes:
+        """Return the root over the first `size` entries, computed from the journal."""
+        frontier = Frontier()
+        for stored in self.entries(0, size):
+            frontier.append(leaf_hash(stored.entry_bytes))
+        return frontier.root()
+
+    def _hints(self, ask: Callable[[State], list[tuple[int, int, int]]]) -> list[tuple[int, int]]:
+        try:
+            return [(segment, offset) for _, segment, offset in ask(self._state)]
+        except (sqlite3.Error, OSError):
+            self._state.close()
+            return []
+
+    def _containing(self, needle: bytes) -> Iterator[Stored]:
+        """Yield the committed entries whose own bytes hold `needle`, newest segment first, by a scan of the journal."""
+        size = self.head().size
+        for segment in reversed(segments(self._folder)):
+            data = read_segment(self._folder, segment)
+            mark = data.find(needle)
+            while mark >= 0:
+                start = data.rfind(b"\n", 0, mark) + 1
+                end = data.find(b"\n", mark)
+                if end < 0:
+                    break
+                if data.startswith(b'{"entry":', start):
+                    stored = _stored(data[start:end], segment, start)
+                    if needle in stored.entry_bytes and stored.entry.index < size:
+                        yield stored
+                mark = data.find(needle, end)
+
+
+def _stored(line: bytes, segment: int, offset: int) -> Stored:
+    entry_bytes, envelope_bytes = parse_entry_line(line)
+    return Stored(
+        parse_entry(entry_bytes), entry_bytes, parse_envelope(envelope_bytes), envelope_bytes, segment, offset
+    )
+
+
+def _children(stored: Stored) -> tuple[str, ...]:
+    try:
+        receipt = parse_receipt(stored.envelope.payload)
+    except LedgerError:
+        return ()
+    return getattr(receipt, "children", ())
+
+
+def _last_head_line(data: bytes) -> bytes | None:
+    """Return the last whole head line, or a last line that lacks only its LF."""
+    end = len(data)
+    while end > 0:
+        start = data.rfind(b"\n", 0, end) + 1
+        line = data[start:end]
+        if line.startswith(HEAD_PREFIX) and line.endswith(b'"}'):
+            return line
+        end = start - 1
+    return None

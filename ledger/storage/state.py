@@ -1,0 +1,348 @@
+"""Derived state of a ledger in SQLite: where each receipt lies, which runs are open, what in them is not yet committed.
+
+`state.sqlite` is stamped with the tail it was made from, in the same transaction. A writer catches it up under the lock or
+makes it again; nothing is decided on a stale one. Readers treat every answer as a hint and check it against the journal.
+
+Source: docs/spec/journal.md, "Derived files".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from ledger.merkle import Frontier
+from ledger.storage.journal import Tail
+
+__all__ = ["Keyring", "Pending", "RunState", "State"]
+
+_VERSION: Final = 1
+_SCHEMA: Final = """
+CREATE TABLE stamp (one INTEGER PRIMARY KEY CHECK (one = 1), tail BLOB NOT NULL, keyring BLOB NOT NULL);
+CREATE TABLE ids (prefix INTEGER PRIMARY KEY, idx INTEGER NOT NULL, segment INTEGER NOT NULL, offset INTEGER NOT NULL);
+CREATE TABLE same_prefix (prefix INTEGER NOT NULL, idx INTEGER PRIMARY KEY, segment INTEGER NOT NULL, offset INTEGER NOT NULL);
+CREATE TABLE runs (
+  id TEXT PRIMARY KEY, idx INTEGER NOT NULL, name TEXT NOT NULL, closed INTEGER, issuer_name TEXT NOT NULL,
+  issuer_key TEXT NOT NULL, parent TEXT, parent_intent TEXT, root TEXT NOT NULL, level INTEGER NOT NULL,
+  receipts INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX open_runs ON runs (idx) WHERE closed IS NULL;
+CREATE TABLE pending (
+  id TEXT PRIMARY KEY, run TEXT NOT NULL, idx INTEGER NOT NULL, kind TEXT NOT NULL, height INTEGER NOT NULL,
+  uncovered INTEGER NOT NULL, intent TEXT) WITHOUT ROWID;
+CREATE INDEX pending_of_run ON pending (run, idx);
+CREATE INDEX child_roots ON pending (intent, idx) WHERE intent IS NOT NULL;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """Keys in force after the newest entry, and the first: texts of key ids."""
+
+    origin: str = ""
+    header: str = ""
+    issuer_name: str = ""
+    issuer_key: str = ""
+    log_key: str = ""
+    next_issuer: str | None = None
+    next_log: str | None = None
+
+
+@dataclass(slots=True)
+class RunState:
+    """One run: where it opened, whether it closed, how large its tree is."""
+
+    id: str
+    index: int
+    name: str
+    closed: int | None
+    """Index of the `run` receipt, None while open."""
+    issuer_name: str
+    issuer_key: str
+    parent: str | None
+    parent_intent: str | None
+    root: str
+    """Run id of the outermost run of the tree."""
+    level: int
+    """Levels above this run's receipts in the tree of the outermost run."""
+    receipts: int
+    """Receipts in the whole tree; counted at the outermost run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A receipt of an open run that no receipt commits yet."""
+
+    id: str
+    run: str
+    index: int
+    kind: str
+    height: int
+    """Levels of the tree below it."""
+    uncovered: bool
+    """Whether it waits for a seal of the run's issuer above it."""
+    intent: str | None
+    """For the root of a child run: the intent of the call that started it."""
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What a transaction has changed and not yet written."""
+
+    runs: dict[str, RunState] = field(default_factory=dict)
+    dirty: set[str] = field(default_factory=set)
+    pending: dict[str, Pending] = field(default_factory=dict)
+    gone: list[tuple[str]] = field(default_factory=list)
+
+
+class State:
+    """The derived state of one ledger folder. A writer calls `begin`, changes, and `commit` or `rollback`."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self._path = folder / "state.sqlite"
+        self._read_only = read_only
+        self._db: sqlite3.Connection | None = None
+        self._pid = 0
+        self._changes = _Changes()
+
+    # The connection.
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._db is not None and self._pid == os.getpid():
+            return self._db
+        # A connection inherited over a fork is left alone: closing it here would release the parent's locks.
+        if self._read_only:
+            # Reading writes nothing: without `immutable`, SQLite would make files beside the database.
+            db = sqlite3.connect(f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+        else:
+            db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                _create(db)
+        self._db, self._pid = db, os.getpid()
+        return db
+
+    def close(self) -> None:
+        """Close the connection, if this process opened it."""
+        if self._db is not None and self._pid == os.getpid():
+            self._db.close()
+        self._db = None
+
+    def reset(self) -> None:
+        """Forget everything, also a file that SQLite cannot read."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                self._path.with_name(self._path.name + suffix).unlink()
+        self._connection()
+
+    # Transactions.
+
+    def load(self) -> tuple[Tail, Keyring] | None:
+        """Return the tail and keys that the state was made from, None where it was never made.
+
+        Raises:
+            sqlite3.Error: the file is damaged or of another version.
+        """
+        row = self._connection().execute("SELECT tail, keyring FROM stamp").fetchone()
+        return None if row is None else (_tail_of(orjson.loads(row[0])), Keyring(**orjson.loads(row[1])))
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        self._changes = _Changes()
+        self._connection().execute("BEGIN IMMEDIATE")
+
+    def rollback(self) -> None:
+        """Drop what the transaction changed."""
+        self._changes = _Changes()
+        db = self._connection()
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+    def commit(self, tail: Tail, keyring: Keyring) -> None:
+        """Write the changes with the stamp of the tail that they lead to."""
+        db, changes = self._connection(), self._changes
+        if changes.gone:
+            db.executemany("DELETE FROM pending WHERE id = ?", changes.gone)
+        if changes.pending:
+            db.executemany(
+                "INSERT OR REPLACE INTO pending VALUES (?,?,?,?,?,?,?)",
+                [(p.id, p.run, p.index, p.kind, p.height, p.uncovered, p.intent) for p in changes.pending.values()],
+            )
+        for id_ in changes.dirty:
+            run = changes.runs[id_]
+            db.execute("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", _row_of(run))
+        stamp = (orjson.dumps(_value_of(tail)), orjson.dumps(keyring))
+        db.execute("INSERT OR REPLACE INTO stamp VALUES (1, ?, ?)", stamp)
+        db.execute("COMMIT")
+        self._changes = _Changes()
+
+    # Receipt ids.
+
+    def add_ids(self, rows: Iterable[tuple[bytes, int, int, int]]) -> bool:
+        """Add (digest, index, segment, offset) rows; return whether every prefix was new.
+
+        Where it was not, the rows that were new are in, the others are not: ask `places` and roll back, or `add_same_prefix`.
+        """
+        db = self._connection()
+        values = [(_prefix(raw), index, segment, offset) for raw, index, segment, offset in rows]
+        cursor = db.executemany("INSERT OR IGNORE INTO ids VALUES (?,?,?,?)", values)
+        return cursor.rowcount == len(values)
+
+    def add_same_prefix(self, raw: bytes, index: int, segment: int, offset: int) -> None:
+        """Add a receipt whose first eight bytes another receipt shares."""
+        self._connection().execute(
+            "INSERT OR REPLACE INTO same_prefix VALUES (?,?,?,?)", (_prefix(raw), index, segment, offset)
+        )
+
+    def places(self, raw: bytes) -> list[tuple[int, int, int]]:
+        """Return (index, segment, offset) of every receipt that shares the first eight bytes of a digest."""
+        rows: list[tuple[int, int, int]] = (
+            self._connection()
+            .execute(
+                "SELECT idx, segment, offset FROM ids WHERE prefix = ?1 "
+                "UNION SELECT idx, segment, offset FROM same_prefix WHERE prefix = ?1",
+                (_prefix(raw),),
+            )
+            .fetchall()
+        )
+        return rows
+
+    def starting_with(self, digits: str, limit: int) -> list[tuple[int, int, int]]:
+        """Return (index, segment, offset) of receipts whose id starts with 1 to 16 hexadecimal digits."""
+        low, high = (_prefix(bytes.fromhex(digits.ljust(16, pad))) for pad in "0f")
+        rows: list[tuple[int, int, int]] = (
+            self._connection()
+            .execute(
+                "SELECT idx, segment, offset FROM ids WHERE prefix BETWEEN ?1 AND ?2 "
+                "UNION SELECT idx, segment, offset FROM same_prefix WHERE prefix BETWEEN ?1 AND ?2 LIMIT ?3",
+                (low, high, limit),
+            )
+            .fetchall()
+        )
+        return rows
+
+    # Runs and what waits in them.
+
+    def run(self, id_: str) -> RunState | None:
+        """Return a run by its id."""
+        if id_ in self._changes.runs:
+            return self._changes.runs[id_]
+        row = self._connection().execute("SELECT * FROM runs WHERE id = ?", (id_,)).fetchone()
+        if row is None:
+            return None
+        run = RunState(*row)
+        self._changes.runs[id_] = run
+        return run
+
+    def put_run(self, run: RunState) -> None:
+        """Keep a run that is new or changed."""
+        self._changes.runs[run.id] = run
+        self._changes.dirty.add(run.id)
+
+    def open_runs(self) -> list[RunState]:
+        """Return the runs that are not closed, oldest first."""
+        rows = self._connection().execute("SELECT * FROM runs WHERE closed IS NULL ORDER BY idx").fetchall()
+        return [RunState(*row) for row in rows]
+
+    def pending(self, id_: str) -> Pending | None:
+        """Return a receipt that nothing commits yet, by its id."""
+        changes = self._changes
+        if id_ in changes.pending:
+            return changes.pending[id_]
+        if (id_,) in changes.gone:
+            return None
+        row = self._connection().execute("SELECT * FROM pending WHERE id = ?", (id_,)).fetchone()
+        return None if row is None else _pending_of(row)
+
+    def pending_of(self, run: str) -> list[Pending]:
+        """Return what nothing commits yet in a run, in chain order."""
+        rows = self._connection().execute("SELECT * FROM pending WHERE run = ? ORDER BY idx", (run,)).fetchall()
+        gone = {id_ for (id_,) in self._changes.gone}
+        kept = [p for row in rows if (p := _pending_of(row)).id not in gone]
+        return kept + [p for p in self._changes.pending.values() if p.run == run]
+
+    def child_roots(self, intent: str) -> list[Pending]:
+        """Return the roots of child runs that a call started and nothing commits yet, in chain order."""
+        rows = self._connection().execute("SELECT * FROM pending WHERE intent = ? ORDER BY idx", (intent,)).fetchall()
+        return [_pending_of(row) for row in rows]
+
+    def add_pending(self, pending: Pending) -> None:
+        """Keep a receipt that nothing commits yet."""
+        self._changes.pending[pending.id] = pending
+
+    def drop_pending(self, id_: str) -> None:
+        """Forget a receipt that was committed just now."""
+        if self._changes.pending.pop(id_, None) is None:
+            self._changes.gone.append((id_,))
+
+
+def _create(db: sqlite3.Connection) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            db.execute(f"DROP TABLE {name}")
+        for statement in _SCHEMA.split(";"):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {_VERSION}")
+    db.execute("COMMIT")
+
+
+def _prefix(raw: bytes) -> int:
+    """Return the first eight bytes of a digest as a signed integer that sorts as the bytes do."""
+    return int.from_bytes(raw[:8], "big") - (1 << 63)
+
+
+def _row_of(run: RunState) -> tuple[Any, ...]:
+    return (
+        run.id,
+        run.index,
+        run.name,
+        run.closed,
+        run.issuer_name,
+        run.issuer_key,
+        run.parent,
+        run.parent_intent,
+        run.root,
+        run.level,
+        run.receipts,
+    )
+
+
+def _pending_of(row: tuple[Any, ...]) -> Pending:
+    id_, run, index, kind, height, uncovered, intent = row
+    return Pending(id_, run, index, kind, height, bool(uncovered), intent)
+
+
+def _value_of(tail: Tail) -> dict[str, Any]:
+    return {
+        "segment": tail.segment,
+        "offset": tail.offset,
+        "size": tail.size,
+        "previous": tail.previous,
+        "keyring": tail.keyring,
+        "frontier": [each.hex() for each in tail.frontier.hashes],
+        "head_line": tail.head_line,
+        "note": tail.note.decode("utf-8"),
+    }
+
+
+def _tail_of(value: dict[str, Any]) -> Tail:
+    hashes = [bytes.fromhex(each) for each in value["frontier"]]
+    return Tail(
+        value["segment"],
+        value["offset"],
+        value["size"],
+        value["previous"],
+        value["keyring"],
+        Frontier.of(value["size"], hashes),
+        value["head_line"],
+        value["note"].encode("utf-8"),
+    )

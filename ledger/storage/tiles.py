@@ -1,0 +1,91 @@
+"""Merkle hashes on disk: one growing file a level, whose slices are the C2SP tiles.
+
+`tiles/<level>` holds hashes of 32 bytes: level 0 the leaves, level L the roots of complete subtrees of 256**L leaves. Bytes
+8192*n to 8192*(n+1) are tile n of that level. The files are derived: a wrong or short one is made again from the journal, and
+no proof is given out that does not end in the signed root.
+
+Source: docs/spec/merkle.md, C2SP tlog-tiles.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ledger.errors import StorageError
+from ledger.merkle import node_hash
+
+__all__ = ["HASH_BYTES", "TILE_WIDTH", "Tiles"]
+
+HASH_BYTES: Final = 32
+TILE_WIDTH: Final = 256
+_LEVEL_BITS: Final = 8
+
+
+class Tiles:
+    """The level files of one ledger; `read` is a hash reader for `ledger.merkle`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "tiles"
+
+    def size(self) -> int:
+        """Return how many leaves the files hold."""
+        try:
+            return (self._folder / "0").stat().st_size // HASH_BYTES
+        except FileNotFoundError:
+            return 0
+
+    def write(self, first_index: int, leaves: Sequence[bytes]) -> None:
+        """Write leaf hashes from an index on, and the roots of the tiles that they fill.
+
+        Writing the same hashes again changes nothing. The files are not fsynced: they are derived.
+        """
+        if not leaves:
+            return
+        self._folder.mkdir(exist_ok=True)
+        level, start, hashes = 0, first_index, list(leaves)
+        while hashes:
+            self._write_level(level, start, hashes)
+            first_tile, end_tile = start // TILE_WIDTH, (start + len(hashes)) // TILE_WIDTH
+            hashes = [self._tile_root(level, tile) for tile in range(first_tile, end_tile)]
+            level, start = level + 1, first_tile
+
+    def read(self, level: int, index: int) -> bytes:
+        """Return the hash of the complete subtree of 2**level leaves that starts at leaf index*2**level.
+
+        Raises:
+            StorageError: the files do not reach that far.
+        """
+        tile_level, within = divmod(level, _LEVEL_BITS)
+        count = 1 << within
+        return _fold(self._read_level(tile_level, index * count, count))
+
+    def _write_level(self, level: int, start: int, hashes: list[bytes]) -> None:
+        descriptor = os.open(self._folder / str(level), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(descriptor, b"".join(hashes), start * HASH_BYTES)
+        finally:
+            os.close(descriptor)
+
+    def _tile_root(self, level: int, tile: int) -> bytes:
+        return _fold(self._read_level(level, tile * TILE_WIDTH, TILE_WIDTH))
+
+    def _read_level(self, level: int, start: int, count: int) -> list[bytes]:
+        try:
+            with (self._folder / str(level)).open("rb") as file:
+                file.seek(start * HASH_BYTES)
+                data = file.read(count * HASH_BYTES)
+        except OSError as error:
+            raise StorageError(f"tiles: level {level} cannot be read: {error.strerror}", code="tiles.short") from error
+        if len(data) != count * HASH_BYTES:
+            raise StorageError(f"tiles: level {level} ends before hash {start + count}", code="tiles.short")
+        return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
+
+
+def _fold(hashes: list[bytes]) -> bytes:
+    """Return the root of a power of two of sibling hashes."""
+    while len(hashes) > 1:
+        hashes = [node_hash(hashes[at], hashes[at + 1]) for at in range(0, len(hashes), 2)]
+    return hashes[0]

@@ -1,0 +1,425 @@
+"""Commits: the one procedure that appends.
+
+Under the lock: read what others appended, compare with the register, finish repairs, check the rules, build, sign, write,
+fsync. Only then are the register, the tiles and the state moved; a crash before that leaves them behind, never ahead, and the
+next writer catches them up. An error while writing cuts the journal back to the last acknowledged head.
+
+Source: docs/spec/journal.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ledger.checkpoint import Head, head_of, open_head, sign_head
+from ledger.digest import digest, digest_bytes, print_digest
+from ledger.entry import Entry, print_entry
+from ledger.envelope import Envelope, print_envelope
+from ledger.errors import (
+    AdmissionError,
+    ConflictError,
+    DamagedError,
+    FormatError,
+    LedgerError,
+    RegisterError,
+    StorageError,
+)
+from ledger.keys import PrivateKey
+from ledger.line import print_entry_line, print_head_line
+from ledger.merkle import leaf_hash, root_of
+from ledger.receipt import Header, Key, Receipt, parse_receipt
+from ledger.storage import admission
+from ledger.storage.clock import now
+from ledger.storage.durable import append_all, fsync_folder, storage_error, sync
+from ledger.storage.journal import (
+    COMMIT_MAX_BYTES,
+    COMMIT_MAX_ENTRIES,
+    Commit,
+    Rest,
+    Tail,
+    read_commits,
+    read_segment,
+    segment_path,
+)
+from ledger.storage.lock import LedgerLock
+from ledger.storage.reader import Reader
+from ledger.storage.register import Register
+from ledger.storage.repair import Repairs
+from ledger.storage.state import Keyring, State
+from ledger.storage.tiles import Tiles
+
+__all__ = ["Position", "View", "Writer"]
+
+_HEAD_LINE_MAX_BYTES: Final = 128 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a receipt stands: its id and index, and whether it was there before."""
+
+    receipt: str
+    index: int
+    already: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a builder of receipts sees under the lock: the state after the newest head."""
+
+    state: State
+    keyring: Keyring
+    size: int
+
+
+Builder = Callable[[View], Sequence[Envelope]]
+"""Returns the envelopes to append; called under the lock, so it must not append itself."""
+
+
+class Writer:
+    """Appends to one ledger folder. One a process is enough; threads may share it."""
+
+    def __init__(
+        self, folder: Path, *, log_key: PrivateKey, register: Register, seal_repair: Callable[[Rest], Envelope]
+    ) -> None:
+        self._folder = folder
+        self._log_key = log_key
+        self._register = register
+        self._lock = LedgerLock(folder / "lock")
+        self._state = State(folder)
+        self._tiles = Tiles(folder)
+        self._repairs = Repairs(folder)
+        self._seal_repair = seal_repair
+        self._tail: Tail | None = None
+        self._keyring = Keyring()
+        self._registered = b""
+        self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Release the state's connection."""
+        with self._lock.hold():
+            self._state.close()
+            self._tail = None
+
+    def commit(self, build: Builder) -> list[Position]:
+        """Append what `build` returns as one commit; return when it is durable.
+
+        Receipts that are in the ledger already under the same envelope are not appended again.
+
+        Raises:
+            ConflictError: a known receipt id under another envelope.
+            AdmissionError: a rule of receipt trees; nothing was appended.
+            RegisterError: the journal is not the one this machine wrote last.
+            DamagedError: the journal is damaged.
+            StorageError: the disk refused; the journal ends at the last acknowledged head.
+        """
+        with self._lock.hold():
+            tail = self._current_tail()
+            pending = self._repairs.pending()
+            if pending:
+                self._append(tail, [self._seal_repair(rest) for rest in pending])
+                self._repairs.settle()
+            envelopes = build(View(self._state, self._keyring, tail.size))
+            return self._append(tail, envelopes) if envelopes else []
+
+    def look(self, use: Callable[[View], None]) -> None:
+        """Call `use` with the current state, under the lock, and append nothing."""
+        with self._lock.hold():
+            tail = self._current_tail()
+            use(View(self._state, self._keyring, tail.size))
+
+    # Reading what others appended.
+
+    def _current_tail(self) -> Tail:
+        if (self._folder / "damaged").exists():
+            raise DamagedError(
+                "ledger: marked damaged, since a failed write could not be cut back",
+                hint=f"look at the disk, run: ledger verify {self._folder}, then remove the file `damaged`",
+            )
+        if self._pid != os.getpid():
+            self._tail, self._pid = None, os.getpid()
+        if self._tail is None or not self._is_newest(self._tail):
+            self._tail = self._catch_up()
+        self._compare_register(self._tail)
+        return self._tail
+
+    def _is_newest(self, tail: Tail) -> bool:
+        try:
+            size = segment_path(self._folder, tail.segment).stat().st_size
+        except FileNotFoundError:
+            return False
+        return size == tail.offset and not (tail.segment_is_full() and segment_path(self._folder, tail.size).exists())
+
+    def _catch_up(self) -> Tail:
+        try:
+            loaded = self._state.load()
+        except (sqlite3.Error, ValueError, KeyError, TypeError, LedgerError):
+            loaded = None
+            self._state.reset()
+        if loaded is not None and not self._stands_in_journal(loaded[0]):
+            loaded = None
+        if loaded is None:
+            self._state.reset()
+        tail, keyring = loaded or (Tail(), Keyring())
+        rest = None
+        self._state.begin()
+        try:
+            for found in read_commits(self._folder, tail):
+                if isinstance(found, Rest):
+                    rest = found
+                    continue
+                keyring = self._fold(found, keyring)
+            if tail.size:
+                open_head(tail.note, origin=keyring.origin, log_key=keyring.log_key)
+            if rest is not None:
+                self._repairs.cut(rest)
+                tail.offset += 0 if rest.data else 1
+            if tail.size:
+                self._state.commit(tail, keyring)
+            else:
+                self._state.rollback()
+        except BaseException:
+            self._state.rollback()
+            raise
+        self._keyring = keyring
+        return tail
+
+    def _stands_in_journal(self, tail: Tail) -> bool:
+        """Return whether the tail's head line is the line that ends at the tail's offset."""
+        start = max(0, tail.offset - _HEAD_LINE_MAX_BYTES)
+        try:
+            data = read_segment(self._folder, tail.segment, start, tail.offset - start)
+        except OSError:
+            return False
+        line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
+        return len(data) == tail.offset - start and digest(line) == tail.head_line
+
+    def _fold(self, commit: Commit, keyring: Keyring) -> Keyring:
+        rows = [(bytes.fromhex(e.entry.receipt[7:]), e.entry.index, e.segment, e.offset) for e in commit.entries]
+        if not self._state.add_ids(rows):
+            for row in rows:
+                if row[1:] not in self._state.places(row[0]):
+                    self._state.add_same_prefix(*row)
+        for stored in commit.entries:
+            try:
+                receipt = parse_receipt(stored.envelope.payload)
+            except LedgerError:
+                continue  # unknown or malformed: the verifier says so; the state has nothing to keep of it
+            sealed = stored.envelope.seal is not None
+            admission.apply(self._state, receipt, id_=stored.entry.receipt, index=stored.entry.index, sealed=sealed)
+            keyring = admission.keyring_after(keyring, receipt, id_=stored.entry.receipt)
+        if commit.leaves:
+            self._tiles.write(commit.entries[0].entry.index, commit.leaves)
+        return keyring
+
+    def _compare_register(self, tail: Tail) -> None:
+        note = self._register.read()
+        if note is None or note in (self._registered, tail.note):
+            return
+        head = head_of(note)
+        where = f"this machine wrote a head of size {head.size}, the journal holds {tail.size} entries"
+        if head.origin != self._keyring.origin and tail.size:
+            raise RegisterError(f"register: it is about {head.origin!r}, the journal about {self._keyring.origin!r}")
+        if head.size > tail.size:
+            raise RegisterError(
+                f"register: {where}: it was cut, or this is an old copy; nothing was appended",
+                code="register.shorter",
+                hint="bring the newest copy back; a restored copy goes on under a new origin that continues the old one",
+            )
+        if self._root_at(tail, head.size) != head.root:
+            raise RegisterError(
+                f"register: {where} with another root: another history; nothing was appended", code="register.forked"
+            )
+        self._registered = note
+
+    def _root_at(self, tail: Tail, size: int) -> bytes:
+        if size == tail.size:
+            return tail.frontier.root()
+        with contextlib.suppress(LedgerError):
+            if root_of(tail.size, self._tiles.read) == tail.frontier.root():
+                return root_of(size, self._tiles.read)
+        return Reader(self._folder).root_at(size)
+
+    # Appending.
+
+    def _append(self, tail: Tail, envelopes: Sequence[Envelope]) -> list[Position]:
+        if len(envelopes) > COMMIT_MAX_ENTRIES:
+            raise AdmissionError(
+                f"commit: got {len(envelopes)} receipts, expected at most {COMMIT_MAX_ENTRIES}", code="commit.too_large"
+            )
+        self._state.begin()
+        try:
+            after, positions = self._build(tail, envelopes)
+        except BaseException:
+            self._state.rollback()
+            raise
+        if after is None:
+            self._state.rollback()
+            return positions
+        self._tail = after.tail
+        self._keyring = after.keyring
+        if not self._register.write(after.tail.note):
+            self._registered = b""
+        else:
+            self._registered = after.tail.note
+        try:
+            self._tiles.write(tail.size, after.leaves)
+            self._state.commit(after.tail, after.keyring)
+        except (sqlite3.Error, OSError):
+            # Acknowledged all the same: the journal is durable, and what is derived is caught up next time.
+            with contextlib.suppress(sqlite3.Error):
+                self._state.rollback()
+            self._tail = None
+        return positions
+
+    def _build(self, tail: Tail, envelopes: Sequence[Envelope]) -> tuple[_After | None, list[Position]]:
+        """Check, build, sign and write one commit; return the tail after it and the positions."""
+        raws = [digest_bytes(envelope.payload) for envelope in envelopes]
+        known = self._known(tail, envelopes, raws)
+        new = _New(tail, self._keyring)
+        positions: list[Position] = []
+        rows = []
+        for envelope, raw in zip(envelopes, raws, strict=True):
+            if raw in known:
+                positions.append(Position(print_digest(raw), known[raw], already=True))
+                continue
+            receipt = parse_receipt(envelope.payload)
+            index = tail.size + len(new.leaves)
+            id_ = print_digest(raw)
+            admission.check_seal(envelope, receipt, origin=self._keyring.origin or receipt.ledger)
+            sealed = envelope.seal is not None
+            admission.check_tree(self._state, receipt, sealed=sealed, index=index)
+            admission.apply(self._state, receipt, id_=id_, index=index, sealed=sealed)
+            rows.append((raw, index, new.offset))
+            new.add(envelope, receipt, id_, index)
+            known[raw] = index
+            positions.append(Position(id_, index))
+        if not new.leaves:
+            return None, positions
+        segment, start = (tail.size, 0) if tail.segment_is_full() else (tail.segment, tail.offset)
+        if not self._state.add_ids((raw, index, segment, start + offset) for raw, index, offset in rows):
+            for raw, index, offset in rows:
+                if (index, segment, start + offset) not in self._state.places(raw):
+                    self._state.add_same_prefix(raw, index, segment, start + offset)
+        after = new.finish(self._log_key, segment, start)
+        self._write(tail, after)
+        return after, positions
+
+    def _known(self, tail: Tail, envelopes: Sequence[Envelope], raws: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the index of each receipt that the ledger holds already, under the same envelope."""
+        known: dict[bytes, int] = {}
+        if not tail.size:
+            return known
+        for envelope, raw in zip(envelopes, raws, strict=True):
+            for index, segment, offset in self._state.places(raw):
+                stored = Reader(self._folder).line_at(segment, offset)
+                if stored is None or stored.entry.receipt != print_digest(raw):
+                    continue
+                if digest(print_envelope(envelope)) != stored.entry.envelope:
+                    raise ConflictError(
+                        f"receipt {print_digest(raw)[:15]}: is in the ledger at entry {index} under another envelope",
+                        hint="a receipt is appended once, with one seal",
+                    )
+                known[raw] = index
+        return known
+
+    def _write(self, tail: Tail, after: _After) -> None:
+        path = segment_path(self._folder, after.tail.segment)
+        created = after.tail.segment != tail.segment or tail.size == 0
+        start = after.tail.offset - len(after.data)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_APPEND | (os.O_CREAT if created else 0), 0o644)
+        except OSError as error:
+            raise storage_error(error, path) from error
+        try:
+            if os.fstat(descriptor).st_size != start:
+                raise DamagedError(f"{path.name}: got {os.fstat(descriptor).st_size} bytes, expected {start}")
+            try:
+                append_all(descriptor, after.data)
+                sync(descriptor)
+                if created:
+                    fsync_folder(path.parent)
+            except BaseException:
+                self._cut_back(descriptor, start)
+                raise
+        except OSError as error:
+            raise storage_error(error, path) from error
+        finally:
+            os.close(descriptor)
+
+    def _cut_back(self, descriptor: int, start: int) -> None:
+        self._tail = None
+        try:
+            os.ftruncate(descriptor, start)
+            sync(descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                (self._folder / "damaged").touch()
+            raise DamagedError(
+                f"journal: a failed write could not be cut back: {error.strerror}",
+                hint="the ledger refuses to append until the disk is looked at",
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """A commit that is built: its bytes, leaves, and the tail and keys after it."""
+
+    data: bytes
+    leaves: list[bytes]
+    tail: Tail
+    keyring: Keyring
+
+
+class _New:
+    """Lines of the commit that is being built after a tail."""
+
+    def __init__(self, tail: Tail, keyring: Keyring) -> None:
+        self._tail = tail.copy()
+        self._lines: list[bytes] = []
+        self.leaves: list[bytes] = []
+        self.keyring = keyring
+        self.offset = 0
+
+    def add(self, envelope: Envelope, receipt: Receipt, id_: str, index: int) -> None:
+        tail = self._tail
+        envelope_bytes = print_envelope(envelope)
+        entry = Entry(digest(envelope_bytes), index, tail.keyring, tail.previous, id_, now())
+        data = print_entry(entry)
+        line = print_entry_line(data, envelope_bytes)
+        self._lines.append(line)
+        self.offset += len(line) + 1
+        if self.offset > COMMIT_MAX_BYTES - _HEAD_LINE_MAX_BYTES:
+            raise FormatError(
+                f"commit: got more than {COMMIT_MAX_BYTES - _HEAD_LINE_MAX_BYTES} bytes", code="commit.too_large"
+            )
+        leaf = leaf_hash(data)
+        self.leaves.append(leaf)
+        tail.frontier.append(leaf)
+        tail.previous = digest(data)
+        if isinstance(receipt, Header | Key):
+            tail.keyring = index
+            self.keyring = admission.keyring_after(self.keyring, receipt, id_=id_)
+
+    def finish(self, log_key: PrivateKey, segment: int, start: int) -> _After:
+        """Return the built commit, with its signed head."""
+        tail = self._tail
+        tail.size += len(self.leaves)
+        if log_key.key != self.keyring.log_key:
+            raise StorageError(
+                "log key: the key at hand is not the one in force in this ledger",
+                code="keyfile.refused",
+                hint="look at: ledger keys show",
+            )
+        tail.note = sign_head(Head(self.keyring.origin, tail.size, tail.frontier.root()), log_key)
+        line = print_head_line(tail.note, tail.head_line)
+        tail.head_line = digest(line)
+        self._lines.append(line)
+        data = b"\n".join(self._lines) + b"\n"
+        tail.segment, tail.offset = segment, start + len(data)
+        return _After(data, self.leaves, tail, self.keyring)
