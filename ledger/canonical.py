@@ -15,6 +15,7 @@ Bytes are accepted only if the strict decoder takes them and encoding the result
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final, TypeAlias
 
@@ -115,6 +116,7 @@ def decode_for_schema(data: bytes, *, max_depth: int = MAX_DEPTH, max_bytes: int
         raise CanonicalError(f"not canonical: {error}", code="canonical.refused", where="$") from error
     if again != data:
         _check(value, "$", max_depth)
+        _refuse_duplicates(data)
         raise CanonicalError(
             f"not canonical: byte {_first_difference(again, data)} differs from the canonical text of the same value",
             code="canonical.not_canonical",
@@ -132,6 +134,22 @@ def _first_difference(left: bytes, right: bytes) -> int:
     return min(len(left), len(right))
 
 
+def _refuse_duplicates(data: bytes) -> None:
+    """Raise if an object in `data`, which is JSON of bounded depth, names a member twice; only a better reason to refuse it."""
+
+    def pairs(found: list[tuple[str, JsonValue]]) -> None:
+        seen: set[str] = set()
+        for name, _ in found:
+            if name in seen:
+                raise CanonicalError(
+                    f"member names: got {clip(name)} twice in one object", code="canonical.duplicate_name", where="$"
+                )
+            seen.add(name)
+
+    # Numbers stay text, so that no length of theirs matters.
+    json.JSONDecoder(object_pairs_hook=pairs, parse_int=str, parse_float=str).decode(data.decode("utf-8"))
+
+
 def _depth(data: bytes) -> int:
     """Return how many objects and arrays are open at the deepest place, on bytes that need not be JSON."""
     level = deepest = 0
@@ -145,7 +163,9 @@ def _depth(data: bytes) -> int:
 
 
 def _refuse(code: str, message: str, path: str) -> CanonicalError:
-    return CanonicalError(f"{path}: {message}", code=code, where=path)
+    # Names come from outside: escaped and cut before anybody prints them.
+    where = clip(path, 200)[1:-1]
+    return CanonicalError(f"{where}: {message}", code=code, where=where)
 
 
 def _check(value: JsonValue, path: str, levels_left: int) -> None:

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from ledger.canonical import MAX_INTEGER
 from ledger.errors import FormatError, UnknownFormatError, clip
 from ledger.members import TIME_PATTERN
 
@@ -56,6 +57,9 @@ def parse_entry(data: bytes) -> Entry:
     if match is None:
         raise FormatError(f"entry: got {clip(data)}, expected the layout of {ENTRY_SCHEMA}", code="entry.malformed")
     envelope, index, keyring, previous, receipt, recorded_at, schema = match.groups()
+    # Sixteen digits reach beyond the integers of canonical JSON.
+    if max(len(index), len(keyring)) == 16 and max(int(index), int(keyring)) > MAX_INTEGER:
+        raise FormatError(f"entry: got index {clip(index)}, expected at most 2^53-1", code="entry.malformed")
     if schema != b"receipt-ledger.entry/v1":
         raise UnknownFormatError(
             f"entry: schema {clip(schema)} is not known to this version", code="entry.unknown_schema"

@@ -79,7 +79,6 @@ def verify_consistency(
     """
     if not 1 <= old_size <= new_size:
         raise ProofError(f"old size: got {old_size}, expected from 1 up to {new_size}", code="proof.malformed")
-    _check_hashes((old_root, new_root, *proof))
     expected = _consistency_length(old_size, new_size)
     if len(proof) != expected:
         raise ProofError(
@@ -90,6 +89,7 @@ def verify_consistency(
         if old_root != new_root:
             raise ProofError(f"consistency proof: two roots at size {new_size}", code="proof.consistency")
         return
+    _check_hashes((old_root, new_root, *proof))
     path = list(proof)
     if old_size & (old_size - 1) == 0:
         path.insert(0, old_root)
@@ -193,7 +193,9 @@ class RootFold:
             ProofError: it starts elsewhere.
         """
         if after.start != self.size:
-            raise ProofError(f"fold: got a range from {after.start}, expected one from {self.size}")
+            raise ProofError(
+                f"fold: got a range from {after.start}, expected one from {self.size}", code="proof.malformed"
+            )
         for level, found in list(after._subtrees()):
             self._add(level, found)
 
