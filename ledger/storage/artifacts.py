@@ -15,9 +15,10 @@ import contextlib
 import hashlib
 import hmac
 import io
+import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -30,6 +31,7 @@ from ledger.storage.durable import (
     append_all,
     fsync_folder,
     make_folder,
+    replace,
     storage_error,
     sync,
     temporary_beside,
@@ -64,11 +66,13 @@ class ArtifactStore:
     Reading needs no lock and writes nothing. `flush` and `erase` are called under the ledger's lock.
     """
 
-    __slots__ = ("_packs", "_pending", "folder")
+    __slots__ = ("_packs", "_pending", "_writing", "folder")
 
     def __init__(self, folder: Path, *, pack_bytes: int = PACK_BYTES) -> None:
         self.folder = folder
         self._packs = Packs(folder / "packs", pack_bytes=pack_bytes)
+        # What the writer knows changes under the lock only; readers have a view of their own.
+        self._writing = Packs(folder / "packs", pack_bytes=pack_bytes)
         self._pending: dict[str, bytes] = {}
 
     @property
@@ -83,12 +87,11 @@ class ArtifactStore:
             StorageError: a large one cannot be written.
         """
         name = digest_of(stored)
-        if name in self._pending or self._holds(name):
-            return name
-        if len(stored) < _PACKED_BELOW_BYTES:
-            self._pending[name] = stored
-        else:
+        if len(stored) >= _PACKED_BELOW_BYTES:
             self._write_blob(name, stored)
+        else:
+            # Whether it is stored already is only known under the lock: another writer may yet take back what it wrote.
+            self._pending[name] = stored
         return name
 
     def stage_content(
@@ -109,13 +112,14 @@ class ArtifactStore:
         """
         try:
             with source.open("rb") as file:
-                first = file.read(SALTED_BELOW_BYTES)
+                chunks = iter(lambda: file.read(_CHUNK), b"")
+                first = next(chunks, b"")
                 if len(first) < SALTED_BELOW_BYTES:
                     return self.stage_content(first, media_type=media_type, name=name, run_salt=run_salt)
-                written, size_bytes = self._copy(first, file)
+                digest, size_bytes = self._copy(itertools.chain((first,), chunks))
         except OSError as error:
             raise storage_error(error, source) from error
-        return Artifact(digest=written, media_type=media_type, name=name, size_bytes=size_bytes, salted=False)
+        return Artifact(digest=digest, media_type=media_type, name=name, size_bytes=size_bytes, salted=False)
 
     def flush(self) -> None:
         """Make everything staged durable, with at most one fsync (and one of the folder when a pack begins).
@@ -128,7 +132,7 @@ class ArtifactStore:
         batch = list(self._pending.items())
         if not batch:
             return
-        self._packs.append(batch)
+        self._writing.append([(bytes.fromhex(name[7:]), stored) for name, stored in batch])
         for name, _ in batch:
             self._pending.pop(name, None)
 
@@ -233,18 +237,10 @@ class ArtifactStore:
         else:
             fsync_folder(path.parent)
             erased = True
-        return self._packs.erase(key) or erased
+        return self._writing.erase(key) or erased
 
     def _blob(self, digest: str) -> Path:
         return self.folder / "blobs" / parse_digest(digest).hex()
-
-    def _holds(self, digest: str) -> bool:
-        """Return whether stored bytes match `digest`; ones that do not are no reason not to store good ones."""
-        try:
-            self.get(digest)
-        except (NotFoundError, StorageError):
-            return False
-        return True
 
     def _candidates(self, digest: str, key: bytes) -> Iterator[bytes]:
         try:
@@ -266,39 +262,48 @@ class ArtifactStore:
         except StorageError as error:
             if error.code != "storage.exists":
                 raise
-            # Either another process stored the same bytes a moment ago, or the file there does not match its name.
-            if not self._holds(digest):
-                path.unlink(missing_ok=True)
-                write_new(path, stored)
+        else:
+            return
+        try:
+            same = path.read_bytes() == stored
+        except OSError as error:
+            raise storage_error(error, path) from error
+        if same:
+            # Whoever wrote it may not have come to this.
+            fsync_folder(path.parent)
+        else:
+            # A file that does not match its name is no reason not to store good bytes.
+            replace(path, stored, durable=True)
 
-    def _copy(self, first: bytes, file: BinaryIO) -> tuple[str, int]:
-        """Return digest and size of `first` and the rest of `file`, copied to a blob."""
+    def _copy(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Return digest and size of all chunks together, written to a blob, durably."""
         blobs = self.folder / "blobs"
         make_folder(blobs)
         temporary = temporary_beside(blobs / "stage")
         hasher = hashlib.sha256()
         size_bytes = 0
-        copy = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            copy = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise storage_error(error, temporary) from error
         try:
             try:
-                chunk = first
-                while chunk:
+                for chunk in chunks:
                     hasher.update(chunk)
                     size_bytes += len(chunk)
                     append_all(copy, chunk, path=temporary)
-                    chunk = file.read(_CHUNK)
                 sync(copy)
             finally:
                 os.close(copy)
-            name = "sha256:" + hasher.hexdigest()
+            digest = "sha256:" + hasher.hexdigest()
             # Whatever has this name now is the same bytes, or does not deserve it.
-            temporary.replace(self._blob(name))
+            temporary.replace(self._blob(digest))
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
         fsync_folder(blobs)
-        return name, size_bytes
+        return digest, size_bytes
 
 
 def _absent(digest: str) -> NotFoundError:

@@ -4,10 +4,10 @@ r"""Packs: small artifacts that share files, so that a commit costs at most one 
         sha256:<64 hex> <length>\n<bytes>\n
 
 - A pack is appended to under the ledger's lock only; a new one begins at 64 MiB. A pack's name is durable before its first
-  record is written.
+  record is written, and its bytes before the next pack begins.
 - An append that a crash cut short is a torn tail: nothing refers to it, and the next append cuts it off. A tail of any other
   shape is damage: it is left as it is, a new pack begins, and whole records after the damage are still found.
-- What is cached (where a record begins) is only a hint: the file may have been rewritten by another process. Every read checks
+- What is known of where a record begins is a hint: the file may have been written anew by another process. Every read checks
   the record's own header, and the caller checks the digest of the bytes.
 
 Source: docs/spec/artifacts.md.
@@ -16,7 +16,6 @@ Source: docs/spec/artifacts.md.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -24,91 +23,148 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ledger.storage.durable import append_all, fsync_folder, make_folder, storage_error, sync, temporary_beside
+from ledger.errors import StorageError
+from ledger.storage.durable import append_all, fsync_folder, make_folder, replace, storage_error, sync, temporary_beside
+from ledger.storage.packindex import PackIndex, print_index
+from ledger.storage.packrecord import is_torn, print_record, record_at, spans_of, stray_spans
 
-__all__ = ["Packs"]
+__all__ = ["PACK_BYTES", "Packs"]
 
 PACK_BYTES: Final = 64 * 1024 * 1024
 """A pack that has reached this size gets no further record."""
-_CHUNK: Final = 64 * 1024
-_HEADER: Final = re.compile(rb"sha256:([0-9a-f]{64}) (0|[1-9][0-9]{0,8})\n")
-_PARTIAL: Final = re.compile(rb"sha256:[0-9a-f]{0,64}|sha256:[0-9a-f]{64} (?:0|[1-9][0-9]{0,8})?")
-_HEADER_BYTES: Final = 7 + 64 + 1 + 9 + 1
+_INDEX_EVERY_BYTES: Final = 4 * 1024 * 1024
 _NAME: Final = re.compile(r"[0-9]{8}\.pack")
-
-Span = tuple[bytes, int, int]
-"""The 32 digest bytes of a record, where the record begins, where it ends (its LF included)."""
 
 
 @dataclass(slots=True)
 class _Pack:
-    """What is known of one pack file; `end` is where its unbroken row of whole records ends."""
+    """What is known of one pack file.
 
-    identity: tuple[int, int] = (0, 0)
+    `end` is where its unbroken row of whole records ends, `synced` how much of it is known to be on the disk, `starts` where
+    the records begin that `index` does not cover.
+    """
+
+    identity: tuple[int, int]
+    index: PackIndex | None = None
     size: int = 0
     end: int = 0
+    synced: int = 0
     starts: dict[bytes, int] = field(default_factory=dict)
+
+    def find(self, key: bytes) -> int | None:
+        start = self.starts.get(key)
+        return self.index.find(key) if start is None and self.index is not None else start
 
 
 class Packs:
     """The packs in one folder, which need not exist yet."""
 
-    __slots__ = ("_current", "_known", "folder", "pack_bytes")
+    __slots__ = ("_current", "_known", "folder", "index_bytes", "pack_bytes")
 
-    def __init__(self, folder: Path, *, pack_bytes: int = PACK_BYTES) -> None:
+    def __init__(self, folder: Path, *, pack_bytes: int = PACK_BYTES, index_bytes: int = _INDEX_EVERY_BYTES) -> None:
         self.folder = folder
         self.pack_bytes = pack_bytes
+        self.index_bytes = index_bytes
         self._known: dict[int, _Pack] = {}
         self._current = -1
 
-    def append(self, records: Sequence[tuple[str, bytes]]) -> None:
-        """Append digests with their bytes, durably. The caller holds the ledger's lock.
+    def append(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Make records (32 digest bytes and the bytes they are of) durable; ones that are stored already are not repeated.
+
+        The caller holds the ledger's lock.
 
         Raises:
             StorageError: none of them counts as stored; the pack is cut back to what it was.
         """
-        parts: list[bytes] = []
-        spans: list[Span] = []
-        position = 0
-        for name, data in records:
-            header = b"%b %d\n" % (name.encode("ascii"), len(data))
-            length = len(header) + len(data) + 1
-            spans.append((bytes.fromhex(name[7:]), position, position + length))
-            parts += (header, data, b"\n")
-            position += length
-        descriptor, pack, path = self._open_for_append()
+        descriptor, pack = self._open_for_append()
+        path = self._path(self._current)
         try:
-            try:
-                os.lseek(descriptor, pack.end, os.SEEK_SET)
-                append_all(descriptor, b"".join(parts), path=path)
+            parts: list[bytes] = []
+            starts: dict[bytes, int] = {}
+            end = pack.end
+            for key, data in records:
+                if key not in starts and not self._is_stored(key, data, descriptor, pack):
+                    starts[key] = end
+                    parts.append(print_record(key, data))
+                    end += len(parts[-1])
+            if parts:
+                self._write(descriptor, b"".join(parts), pack.end)
+            elif pack.synced < pack.end:
+                # Whoever wrote these records may have ended before syncing them.
                 sync(descriptor)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(descriptor, pack.end)
-                    sync(descriptor)
-                raise
+            pack.starts.update(starts)
+            pack.end = pack.size = pack.synced = end
+            if end - (pack.index.covers if pack.index else 0) >= self.index_bytes:
+                self._write_index(self._current, pack)
         except OSError as error:
             raise storage_error(error, path) from error
         finally:
             os.close(descriptor)
-        for key, start, _ in spans:
-            pack.starts[key] = pack.end + start
-        pack.end = pack.size = pack.end + position
+
+    def _write(self, descriptor: int, data: bytes, end: int) -> None:
+        try:
+            os.lseek(descriptor, end, os.SEEK_SET)
+            append_all(descriptor, data, path=self._path(self._current))
+            sync(descriptor)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, end)
+                sync(descriptor)
+            raise
+
+    def _is_stored(self, key: bytes, data: bytes, descriptor: int, pack: _Pack) -> bool:
+        start = pack.find(key)
+        if start is not None and record_at(descriptor, start, key) == data:
+            return True
+        for number in range(self._current):
+            try:
+                closed = self._closed(number)
+                if closed.find(key) is not None and self._read(number, key) == data:
+                    return True
+            except FileNotFoundError:
+                continue
+        return False
+
+    def _closed(self, number: int) -> _Pack:
+        """Return what is known of a pack that gets no further record, without looking whether it was written anew."""
+        pack = self._known.get(number)
+        if pack is None:
+            with self._opened(number) as descriptor:
+                pack = self._refresh(number, descriptor)
+            if pack.starts:
+                self._write_index(number, pack)
+        return pack
 
     def find(self, key: bytes) -> list[bytes]:
         """Return the bytes of records named by 32 digest bytes, newest pack first; whether they match is not checked.
 
+        An empty list means that every record of every pack was looked at.
+
         Raises:
             StorageError: a pack cannot be read.
         """
-        found = (self._read(number, key) for number in sorted(self._numbers(), reverse=True))
-        return [data for data in found if data is not None]
+        numbers = sorted(self._numbers(), reverse=True)
+        found = [data for number in numbers if (data := self._read(number, key)) is not None]
+        if not found:
+            # An index that does not hold it proves nothing.
+            found = [data for number in numbers if (data := self._read(number, key, scan=True)) is not None]
+        return found
 
     def keys(self) -> Iterator[bytes]:
-        """Yield the digest bytes of every record, pack by pack; one that is stored twice may come twice."""
+        """Yield the digest bytes of every record, pack by pack; one that is stored twice may come twice.
+
+        Raises:
+            StorageError: a pack cannot be read.
+        """
         for number in sorted(self._numbers()):
-            with contextlib.suppress(FileNotFoundError), self._opened(number) as descriptor:
-                yield from list(self._refresh(number, descriptor).starts)
+            try:
+                with self._opened(number) as descriptor:
+                    keys = list(self._scanned(descriptor).starts)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise storage_error(error, self._path(number)) from error
+            yield from keys
 
     def erase(self, key: bytes) -> bool:
         """Return whether a record was removed: each pack that holds it is written anew without it, durably.
@@ -147,7 +203,8 @@ class Packs:
         finally:
             os.close(descriptor)
 
-    def _open_for_append(self) -> tuple[int, _Pack, Path]:
+    def _open_for_append(self) -> tuple[int, _Pack]:
+        """Return the current pack, open for writing, with nothing behind its `end`; `_current` is its number."""
         if self._current < 0:
             self._current = max(self._numbers(), default=0)
         while self._path(self._current + 1).exists():
@@ -161,13 +218,16 @@ class Packs:
                     if self._ready(descriptor, pack):
                         if pack.end == 0:
                             fsync_folder(self.folder)
-                        return descriptor, pack, path
+                        return descriptor, pack
+                    if pack.synced < pack.end:
+                        sync(descriptor)
                 except BaseException:
                     os.close(descriptor)
                     raise
                 os.close(descriptor)
             except OSError as error:
                 raise storage_error(error, path) from error
+            self._write_index(self._current, pack)
             self._current += 1
 
     def _open_or_make(self, path: Path) -> int:
@@ -188,49 +248,60 @@ class Packs:
         return pack.end < self.pack_bytes
 
     def _refresh(self, number: int, descriptor: int) -> _Pack:
-        """Return what the open pack file holds now, reading on from what was known of it."""
+        """Return what the open pack file holds now, reading on from what was known of it or from its index."""
         status = os.fstat(descriptor)
         identity = (status.st_dev, status.st_ino)
         pack = self._known.get(number)
-        if pack is not None and pack.identity == identity and pack.size == status.st_size:
+        if pack is None or pack.identity != identity:
+            index = PackIndex.load(self._index_path(number))
+            pack = _Pack(identity, index=index, end=index.covers if index else 0)
+        if pack.size == status.st_size and pack.size:
             return pack
-        if pack is not None and pack.identity == identity and pack.end <= status.st_size:
-            self._read_on(descriptor, pack, status.st_size)
-            if pack.end == pack.size:
-                return pack
-        # Not what was known, or it does not go on where it ended: nothing known of it counts.
-        pack = _Pack(identity=identity)
-        self._read_on(descriptor, pack, status.st_size)
+        if pack.end <= status.st_size and _ends_record(descriptor, pack.end):
+            _read_on(descriptor, pack, status.st_size)
+        if pack.end != status.st_size:
+            # It does not go on where it was said to end: nothing known of it counts.
+            pack = self._scanned(descriptor)
         self._known[number] = pack
         return pack
 
-    def _read_on(self, descriptor: int, pack: _Pack, size: int) -> None:
-        end = pack.end
-        for key, start, after in spans_of(descriptor, pack.end, size):
-            pack.starts[key] = start
-            end = after
-        if end < size:
-            for key, start, _ in stray_spans(os.pread(descriptor, size - end, end)):
-                pack.starts.setdefault(key, end + start)
-        pack.end, pack.size = end, size
+    def _scanned(self, descriptor: int) -> _Pack:
+        status = os.fstat(descriptor)
+        pack = _Pack((status.st_dev, status.st_ino))
+        _read_on(descriptor, pack, status.st_size)
+        return pack
 
-    def _read(self, number: int, key: bytes) -> bytes | None:
+    def _read(self, number: int, key: bytes, *, scan: bool = False) -> bytes | None:
+        """Return the bytes of a record of one pack; with `scan`, if an index was relied on, after reading every header."""
         try:
             with self._opened(number) as descriptor:
-                start = self._refresh(number, descriptor).starts.get(key)
-                if start is None:
-                    return None
-                data = record_at(descriptor, start, key)
-                if data is None:
-                    # The file was written anew under the number of an older one.
-                    self._known.pop(number, None)
-                    start = self._refresh(number, descriptor).starts.get(key)
-                    data = None if start is None else record_at(descriptor, start, key)
+                pack = self._refresh(number, descriptor)
+                start = pack.find(key)
+                data = None if start is None else record_at(descriptor, start, key)
+                if data is None and (start is not None or (scan and pack.index is not None)):
+                    pack = self._scanned(descriptor)
+                    start = pack.find(key)
+                    if start is not None:
+                        self._known[number] = pack
+                        data = record_at(descriptor, start, key)
                 return data
         except FileNotFoundError:
             return None
         except OSError as error:
             raise storage_error(error, self._path(number)) from error
+
+    def _write_index(self, number: int, pack: _Pack) -> None:
+        """Write the index of a pack and go on with it; without one a later start is slower, nothing more."""
+        starts = dict(pack.index) if pack.index is not None else {}
+        starts.update((key, start) for key, start in pack.starts.items() if start < pack.end)
+        with contextlib.suppress(StorageError):
+            replace(self._index_path(number), print_index(starts, covers=pack.end), durable=False)
+            pack.index = PackIndex.load(self._index_path(number))
+            if pack.index is not None:
+                pack.starts = {key: start for key, start in pack.starts.items() if start >= pack.end}
+
+    def _index_path(self, number: int) -> Path:
+        return self.folder / f"{number:08d}.idx"
 
     def _erase_in(self, number: int, descriptor: int, key: bytes) -> bool:
         size = os.fstat(descriptor).st_size
@@ -266,6 +337,7 @@ class Packs:
                 sync(copy)
             finally:
                 os.close(copy)
+            self._index_path(number).unlink(missing_ok=True)
             temporary.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -274,60 +346,16 @@ class Packs:
         fsync_folder(self.folder)
 
 
-def spans_of(descriptor: int, start: int, size: int) -> Iterator[Span]:
-    """Yield the unbroken row of whole records from `start` on; `size` is where the file ends. Bytes are not hashed."""
-    position = base = start
-    buffer = b""
-    while position < size:
-        if position + _HEADER_BYTES > base + len(buffer):
-            base, buffer = position, os.pread(descriptor, _CHUNK, position)
-        header = _HEADER.match(buffer, position - base)
-        if header is None:
-            return
-        last = base + header.end() + int(header[2])
-        if last >= size:
-            return
-        if last >= base + len(buffer):
-            base, buffer = last, os.pread(descriptor, _CHUNK, last)
-        if buffer[last - base : last - base + 1] != b"\n":
-            return
-        yield bytes.fromhex(header[1].decode("ascii")), position, last + 1
-        position = last + 1
+def _read_on(descriptor: int, pack: _Pack, size: int) -> None:
+    """Take in the records from the pack's `end` on; behind a break only those whose bytes match their digest."""
+    for key, start, after in spans_of(descriptor, pack.end, size):
+        pack.starts[key] = start
+        pack.end = after
+    if pack.end < size:
+        for key, start, _ in stray_spans(os.pread(descriptor, size - pack.end, pack.end)):
+            pack.starts.setdefault(key, pack.end + start)
+    pack.size = size
 
 
-def stray_spans(tail: bytes) -> Iterator[Span]:
-    """Yield the records in a tail that does not begin with a whole one; only records whose bytes match their digest."""
-    position = 0
-    while (header := _HEADER.search(tail, position)) is not None:
-        key, last = bytes.fromhex(header[1].decode("ascii")), header.end() + int(header[2])
-        whole = tail[last : last + 1] == b"\n" and hashlib.sha256(tail[header.end() : last]).digest() == key
-        if whole:
-            yield key, header.start(), last + 1
-        position = last + 1 if whole else header.end()
-
-
-def is_torn(tail: bytes) -> bool:
-    """Return whether a tail is what an interrupted append leaves: one record that stops short, NULs after it or not."""
-    if any(True for _ in stray_spans(tail)):
-        return False
-    written = tail.rstrip(b"\0")
-    header = _HEADER.match(written)
-    if header is None:
-        return b"sha256:".startswith(written) or _PARTIAL.fullmatch(written) is not None
-    # A whole record under a wrong length is damage: its bytes are worth keeping.
-    mistaken = hashlib.sha256(tail[header.end() : -1]).digest() == bytes.fromhex(header[1].decode("ascii"))
-    return header.end() + int(header[2]) >= len(written) and not mistaken
-
-
-def record_at(descriptor: int, start: int, key: bytes) -> bytes | None:
-    """Return the bytes of the record that begins at `start`, None where none of that digest begins there."""
-    buffer = os.pread(descriptor, 4096, start)
-    header = _HEADER.match(buffer)
-    if header is None or bytes.fromhex(header[1].decode("ascii")) != key:
-        return None
-    length = int(header[2])
-    rest = length - (len(buffer) - header.end())
-    if rest > 0:
-        buffer += os.pread(descriptor, rest, start + len(buffer))
-    data = buffer[header.end() : header.end() + length]
-    return data if len(data) == length else None
+def _ends_record(descriptor: int, end: int) -> bool:
+    return end == 0 or os.pread(descriptor, 1, end - 1) == b"\n"
