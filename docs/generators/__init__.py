@@ -1,0 +1,1 @@
+"""What the generated pages and blocks of docs/ are made from."""
