@@ -46,6 +46,7 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("spec/keys.md", "example"): blocks.rotation,
     ("spec/keys.md", "published"): blocks.published_keys,
     ("spec/words.md", "reasons"): blocks.reasons,
+    ("reference/verdicts.md", "codes"): blocks.codes,
 }
 
 

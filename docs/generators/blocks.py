@@ -11,6 +11,7 @@ from generators.examples import NAMES, ORIGIN, example, private_key
 from ledger import canonical
 from ledger.digest import digest
 from ledger.words import CALL_REASONS, Reason
+from verify.codes import CODES
 
 
 def fenced(text: str, kind: str = "text") -> str:
@@ -231,3 +232,9 @@ def reasons() -> str:
     """Return the table of reasons."""
     rows = [f"| `{reason}` | {'yes' if reason in CALL_REASONS else ''} |" for reason in Reason]
     return "\n".join(("| reason | an outcome may give it |", "|---|---|", *rows))
+
+
+def codes() -> str:
+    """Return the table of codes of checks."""
+    rows = [f"| `{row.code}` | {row.exit} | {row.meaning} |" for row in CODES.values()]
+    return "\n".join(("| code | exit | meaning |", "|---|---|---|", *rows))

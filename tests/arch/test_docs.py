@@ -19,6 +19,8 @@ from ledger.keys import PrivateKey, refuse_weak_point
 from ledger.line import parse_entry_line, parse_head_line
 from ledger.merkle import Frontier, leaf_hash
 from ledger.receipt import act_digest, children_of, parse_receipt, print_receipt
+from ledger.words import Access, Basis, Kind, OutcomeStatus, Reason, RunStatus
+from verify.codes import CODES
 from verify.errors import ProofError, TrustError
 from verify.proof import verify_consistency, verify_inclusion
 from verify.testkeys import PUBLISHED_TEST_KEYS
@@ -193,3 +195,46 @@ def test_schemas_are_closed_and_name_draft_2020_12():
         assert "schema" in schema["required"] or path.stem in {"envelope", "head-line"}
         schema.get("$defs", {}).pop("Json", None)  # inline arguments alone may hold null
         assert '"null"' not in json.dumps(schema), path.name
+
+
+def test_the_lists_of_words_are_those_of_the_code():
+    text = (DOCS / "spec/words.md").read_text(encoding="utf-8")
+    lists = {
+        "kind": Kind,
+        "status of an outcome": OutcomeStatus,
+        "status of a run": RunStatus,
+        "access": [*Access, "unknown"],
+        "basis of an amount": Basis,
+    }
+    for name, words in lists.items():
+        row = re.search(rf"^\| {name} \| (.*) \|$", text, re.MULTILINE)[1]
+        assert set(re.findall(r"`([a-z_]+)`", row)) - {"prune"} == {str(word) for word in words}, name
+
+
+def test_every_reason_that_a_word_is_mapped_to_is_on_the_list():
+    text = (DOCS / "spec/words.md").read_text(encoding="utf-8").partition("\n## AXLR")[2]
+    for theirs, ours in re.findall(r"^\| (.*?) \| (.*?) \| .*\|$", text, re.MULTILINE):
+        for word in re.findall(r"`([a-z]+\.[a-z_]+)`", ours):
+            if not word.startswith(("opening.", "adapter.")):
+                assert word in set(Reason), f"{theirs}: {word}"
+
+
+def test_every_code_of_the_threat_model_has_the_exit_that_its_row_says():
+    text = (DOCS / "explanation/threat-model.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]*) \| ([^|]*) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", text, re.MULTILINE)
+    assert len(rows) > 30
+    for _, attack, verdict, exits, _ in rows:
+        for code in re.findall(r"`([a-z]+\.[a-z_]+)`", verdict):
+            if code in CODES:
+                assert str(CODES[code].exit) in exits, attack
+            else:
+                assert code.startswith("register."), code
+
+
+def test_the_threat_model_names_tests_that_exist_or_none():
+    text = (DOCS / "explanation/threat-model.md").read_text(encoding="utf-8")
+    for row in re.findall(r"^\|.*\| ([^|]*) \|$", text, re.MULTILINE):
+        for name in re.findall(r"`(tests/[a-z_/]+\.py)(?:::(\w+))?`", row):
+            path = ROOT / name[0]
+            assert path.is_file(), name
+            assert not name[1] or f"def {name[1]}(" in path.read_text(encoding="utf-8"), name
