@@ -155,6 +155,8 @@ class RootFold:
         Raises:
             ProofError: the number of hashes is not that of the range, or a hash has not 32 bytes.
         """
+        if state.size < state.start:
+            raise ProofError(f"fold: got size {state.size} from start {state.start}", code="proof.malformed")
         fold = cls(state.start)
         levels = list(_levels(state.start, state.size))
         if len(levels) != len(state.hashes):
