@@ -175,7 +175,9 @@ def _check(value: JsonValue, path: str, levels_left: int) -> None:
         _check_text(value, path)
     elif kind is int:
         if not -MAX_INTEGER <= value <= MAX_INTEGER:
-            raise _refuse("canonical.integer_range", f"got {clip(value)}, expected an integer within +-(2^53-1)", path)
+            # An integer of more than 4,300 digits cannot be printed at all.
+            found = clip(value) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"
+            raise _refuse("canonical.integer_range", f"got {found}, expected an integer within +-(2^53-1)", path)
     elif kind is bool or value is None:
         return
     elif kind is list or kind is dict:
