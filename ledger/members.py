@@ -50,8 +50,8 @@ Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Unknown: TypeAlias = Literal["unknown"]
 Amount: TypeAlias = Count | Unknown
 
-# A schema-less URL (C2SP checkpoint origin): visible ASCII without `+`, which separates the parts of a note's key.
-Origin: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[!-*,-~]{1,255}$")]
+# A schema-less URL (C2SP checkpoint origin): what a URL may hold, without `+`, which separates the parts of a note's key.
+Origin: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~:/@!$&'()*,;=%-]{1,255}$")]
 
 _YEAR = "[1-9][0-9]{3}"
 _LEAP = "(?:[1-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26])00)"

@@ -442,7 +442,7 @@ def run_of(receipt: Receipt, id_: str) -> str | None:
     return None
 
 
-def act_digest(act: Act, *, ledger: str, actor: Actor, effect_key: str | None) -> str:
+def act_digest(act: Act, *, ledger: str, run: str, actor: Actor, effect_key: str | None) -> str:
     """Return the digest that an approval binds to: the act, who acts, and the effect key; the attempt is not part of it.
 
     Members that do not apply are absent from the hashed object.
@@ -452,6 +452,7 @@ def act_digest(act: Act, *, ledger: str, actor: Actor, effect_key: str | None) -
     document: dict[str, Any] = {
         "schema": ACT_SCHEMA,
         "ledger": ledger,
+        "run": run,
         "name": act.name,
         "tool": act.tool.model_dump(mode="json"),
         "arguments_digest": act.arguments_digest,

@@ -151,12 +151,29 @@ class _Scope:
         effect = Effect(key=effect_key, attempt=1) if effect_key is not None else None
         return Call(self._run, self, act, effect, artifacts, cut)
 
-    def artifact(self, content: bytes | str | JsonObject, *, name: str, media_type: str | None = None) -> Artifact:
-        """Return the reference of content kept with this scope's receipt, durable when that receipt is."""
+    def artifact(
+        self,
+        content: bytes | str | JsonObject,
+        *,
+        name: str,
+        media_type: str | None = None,
+        truncated_bytes: int | None = None,
+        full_digest: str | None = None,
+    ) -> Artifact:
+        """Return the reference of content kept with this scope's receipt, durable when that receipt is.
+
+        Where the content is the beginning of something longer, `truncated_bytes` says how much is not kept and `full_digest`
+        is the digest of all of it.
+        """
         data, guessed = content_of(self._run._secrets.cut_value(content), name)
-        reference = self._run._keep(self._run._secrets.cut_bytes(data), media_type or guessed, name)
+        kept = self._run._keep(self._run._secrets.cut_bytes(data), media_type or guessed, name)
+        reference = kept.model_copy(update={"truncated_bytes": truncated_bytes, "full_digest": full_digest})
         self._artifacts.append(reference)
         return reference
+
+    def mention(self, name: str, *, full_digest: str, total_bytes: int) -> Artifact:
+        """Return the reference of content that is not kept: its digest and size are recorded, and an empty artifact."""
+        return self.artifact(b"", name=name, truncated_bytes=total_bytes, full_digest=full_digest)
 
     def _adopt(self, child: str) -> None:
         with self._run._mutex:
@@ -239,14 +256,14 @@ class Run(_Scope):
         return cls(ledger, _opening(ledger, id_), id_, drives=False)
 
     @classmethod
-    def resume(cls, ledger: Ledger, id_: str) -> Run:
+    def resume(cls, ledger: Ledger, id_: str, *, secrets: Mapping[str, str] | None = None) -> Run:
         """Return an open run to go on with; leaving its block closes it.
 
         Raises:
             NotFoundError: no such run.
             AdmissionError: it is closed.
         """
-        return cls(ledger, _opening(ledger, id_), id_, drives=True)
+        return cls(ledger, _opening(ledger, id_), id_, drives=True, secrets=Secrets(dict(secrets or {})))
 
     def environment(self, call: Call | None = None) -> dict[str, str]:
         """Return what a child process needs to record into this ledger, as a child run of this one."""
@@ -367,6 +384,7 @@ class Call(_Scope):
         self.act_digest: Final = act_digest(
             act,
             ledger=run.ledger.origin,
+            run=run.id,
             actor=run.opening.actor,
             effect_key=effect.key if effect is not None else None,
         )

@@ -15,10 +15,12 @@ Source: docs/spec/trees.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ledger.envelope import RECEIPT_TYPE, Envelope, verify_seal
 from ledger.errors import AdmissionError, AlreadyClosedError, SignatureError, UnknownFormatError, clip
+from ledger.keys import next_digest
 from ledger.receipt import Header, InRun, Key, Opening, Outcome, Receipt, Run, Step, children_of
 from ledger.storage.state import Keyring, Pending, RunState, State
 from ledger.words import SEALED_KINDS, Kind
@@ -218,6 +220,25 @@ def _count(state: State, root: str) -> None:
         state.put_run(run)
 
 
+def check_key(keyring: Keyring, receipt: Key) -> None:
+    """Raise unless a rotation or revocation follows from the keys in force.
+
+    Raises:
+        AdmissionError: it replaces another key, or is not by the next key that was committed.
+    """
+    retired, committed = (
+        (keyring.issuer_key, keyring.next_issuer) if receipt.role == "issuer" else (keyring.log_key, keyring.next_log)
+    )
+    if receipt.retired != retired:
+        raise AdmissionError(f"key: got {receipt.retired} as retired, in force is {retired}", code="key.not_in_force")
+    if committed is None or next_digest(receipt.key) != committed:
+        raise AdmissionError("key: the new key is not the next one that was committed", code="key.not_committed")
+    if receipt.issuer.key != receipt.key or receipt.issuer.name != keyring.issuer_name:
+        raise AdmissionError(
+            "key: it is not sealed by the new key under the owner's name", code="key.not_sealed_by_next"
+        )
+
+
 def keyring_after(keyring: Keyring, receipt: Receipt, *, id_: str) -> Keyring:
     """Return the keys in force after a receipt; most receipts change nothing."""
     if isinstance(receipt, Header):
@@ -232,12 +253,6 @@ def keyring_after(keyring: Keyring, receipt: Receipt, *, id_: str) -> Keyring:
         )
     if not isinstance(receipt, Key):
         return keyring
-    return Keyring(
-        keyring.origin,
-        keyring.header,
-        keyring.issuer_name,
-        receipt.key if receipt.role == "issuer" else keyring.issuer_key,
-        receipt.key if receipt.role == "log" else keyring.log_key,
-        receipt.next.issuer or keyring.next_issuer,
-        receipt.next.log or keyring.next_log,
-    )
+    if receipt.role == "issuer":
+        return replace(keyring, issuer_key=receipt.key, next_issuer=receipt.next.issuer)
+    return replace(keyring, log_key=receipt.key, next_log=receipt.next.log)

@@ -10,7 +10,6 @@ Source: docs/spec/journal.md.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -124,7 +123,7 @@ def segments(folder: Path) -> list[int]:
         NotFoundError: the folder holds no journal.
     """
     try:
-        names = os.listdir(folder / "journal")
+        names = [each.name for each in (folder / "journal").iterdir()]
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(
             f"ledger: {str(folder)!r} holds no journal",
@@ -253,6 +252,8 @@ class _CommitReader:
         note, previous_head = parse_head_line(line)
         if previous_head != tail.head_line:
             raise FormatError("head: previous_head does not name the head line before", code="head.link")
+        if not self._entries:
+            raise FormatError("head: ends a commit of no entries", code="head.empty")
         head = head_of(note)
         size = tail.size + len(self._entries)
         if head.size != size or head.root != self._frontier.root():

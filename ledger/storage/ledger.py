@@ -330,7 +330,7 @@ def _refuse_origin(origin: str) -> None:
         TypeAdapter(Origin).validate_python(origin)
     except ValidationError as error:
         raise StorageError(
-            f"origin: got {origin!r}, expected 1 to 255 visible ASCII characters without '+' and spaces",
+            f"origin: got {origin!r}, expected 1 to 255 characters of a URL, without '+', '?' and '#'",
             code="origin.malformed",
             hint="for example: example.org/ledger/prod-7",
         ) from error

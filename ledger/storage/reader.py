@@ -180,6 +180,24 @@ class Reader:
                         yield stored
                 offset += len(line) + 1
 
+    def backwards(self, *needles: bytes) -> Iterator[Stored]:
+        """Yield the committed entries whose receipts hold one of the texts, the newest first."""
+        size = self.head().size
+        for segment in reversed(segments(self._folder)):
+            offset = 0
+            found = []
+            for line in read_segment(self._folder, segment).split(b"\n"):
+                if any(needle in line for needle in needles) and not line.startswith(HEAD_PREFIX):
+                    found.append((offset, line))
+                offset += len(line) + 1
+            for at, line in reversed(found):
+                try:
+                    stored = _stored(line, segment, at)
+                except FormatError:
+                    continue
+                if stored.entry.index < size:
+                    yield stored
+
     def parent_of(self, receipt: str, *, after: int) -> Stored | None:
         """Return the entry of the receipt that commits `receipt`, which stands at index `after`, None where none does."""
         known = segments(self._folder)

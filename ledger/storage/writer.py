@@ -175,7 +175,7 @@ class Writer:
                     continue
                 keyring = self._fold(found, keyring)
             if tail.size:
-                open_head(tail.note, origin=keyring.origin, log_key=keyring.log_key)
+                _check_signature(tail, keyring)
             if rest is not None:
                 self._repairs.cut(rest)
                 tail.offset += 0 if rest.data else 1
@@ -292,6 +292,8 @@ class Writer:
             index = tail.size + len(new.leaves)
             id_ = print_digest(raw)
             admission.check_seal(envelope, receipt, origin=self._keyring.origin or receipt.ledger)
+            if isinstance(receipt, Key):
+                admission.check_key(new.keyring, receipt)
             sealed = envelope.seal is not None
             admission.check_tree(self._state, receipt, sealed=sealed, index=index)
             admission.apply(self._state, receipt, id_=id_, index=index, sealed=sealed)
@@ -364,6 +366,14 @@ class Writer:
                 f"journal: a failed write could not be cut back: {error.strerror}",
                 hint="the ledger refuses to append until the disk is looked at",
             ) from error
+
+
+def _check_signature(tail: Tail, keyring: Keyring) -> None:
+    try:
+        open_head(tail.note, origin=keyring.origin, log_key=keyring.log_key)
+    except LedgerError as error:
+        where = f"journal/{tail.segment:016d}.jsonl byte {tail.offset}"
+        raise DamagedError(f"{where}: the last head is not signed by the log key in force: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,6 @@ def test_the_example_run_commits_every_receipt_of_it_once(examples):
     assert sorted(reached) == sorted(made.id_of(name) for name in ("opening", "intent", "outcome"))
 
 
-@pytest.mark.xfail(reason="ledger.receipt.act_digest leaves out `run`, which FORMAT and receipts.md have", strict=False)
 def test_the_act_digest_of_the_example_is_that_of_the_code(examples):
     run = examples.example().id_of("opening")
     made = examples.example()

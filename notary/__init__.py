@@ -1,0 +1,1 @@
+"""The notary: a party that remembers heads and counter-seals closed runs."""
