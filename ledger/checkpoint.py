@@ -15,6 +15,7 @@ Source: docs/spec/heads.md, C2SP tlog-checkpoint v1.0.0.
 from __future__ import annotations
 
 import re
+from binascii import a2b_base64
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -30,6 +31,11 @@ MAX_SIZE: Final = 2**63 - 1
 _CHECKPOINT = re.compile(
     r"(?P<origin>[^\x00-\x1f\ud800-\udfff]+)\n(?P<size>0|[1-9][0-9]{0,18})\n(?P<root>[A-Za-z0-9+/]{43}=)\n"
     r"(?P<extensions>(?:[^\x00-\x1f\ud800-\udfff]+\n)*)"
+)
+# A head of ours as `sign_head` writes it, whole: what matches is what the parsers of note and checkpoint accept, read at once.
+_SIGNED = re.compile(
+    rb"(?P<origin>[!-*,-~]{1,255})\n(?P<size>0|[1-9][0-9]{0,17})\n(?P<root>[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)\n\n"
+    rb"\xe2\x80\x94 (?P=origin) [A-Za-z0-9+/]{90}[AEIMQUYcgkosw048]=\n"
 )
 _EMPTY_ROOT: Final = sha256(b"").digest()
 
@@ -64,8 +70,9 @@ def print_checkpoint(head: Head) -> str:
         FormatError: an origin, size or root that the format cannot hold.
     """
     text = f"{head.origin}\n{head.size}\n{print_base64(head.root)}\n"
-    # An origin with a line feed would print as another head.
-    if _CHECKPOINT.fullmatch(text) is None or parse_checkpoint(text) != head:
+    match = _CHECKPOINT.fullmatch(text)
+    # An origin with a line feed would print as another head, with what follows as extension lines.
+    if match is None or match["extensions"] or head.size > MAX_SIZE:
         raise FormatError(f"head: got {clip(head)}, expected an origin, a size and 32 bytes", code="head.malformed")
     return text
 
@@ -106,4 +113,7 @@ def head_of(note: bytes) -> Head:
     Raises:
         FormatError: not a note, not a head, or extension lines.
     """
+    match = _SIGNED.fullmatch(note)
+    if match is not None:
+        return Head(match["origin"].decode("ascii"), int(match["size"]), a2b_base64(match["root"]))
     return parse_checkpoint(parse_note(note).text)

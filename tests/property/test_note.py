@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.checkpoint import Head, parse_checkpoint, print_checkpoint
+from ledger.checkpoint import Head, head_of, parse_checkpoint, print_checkpoint, sign_head
 from ledger.errors import FormatError, LedgerError, SignatureError
 from ledger.keys import PrivateKey
 from ledger.note import (
@@ -111,6 +111,30 @@ def test_a_head_is_accepted_exactly_when_the_plain_reading_accepts_it(head, chan
     assert strict == (loose if expected and not expected[3] else None)
     if strict is not None:
         assert print_checkpoint(strict) == text
+
+
+ascii_names = st.text("abcXYZ019./-_~!*,", min_size=1, max_size=40)
+
+
+@given(ascii_names | names, st.integers(0, 2**63 - 1), st.binary(min_size=32, max_size=32), edits, st.data())
+def test_a_signed_head_is_read_at_once_as_it_is_read_in_parts(origin, size, root, changes, data):
+    note = sign_head(Head(origin, size, root), PrivateKey.from_seed(bytes(32)))
+    assert head_of(note) == Head(origin, size, root)
+    at = data.draw(st.integers(0, len(note) - 1))
+    byte = data.draw(st.binary(min_size=1, max_size=1))
+    for other in (mangled(note, changes), note[:at] + byte + note[at + 1 :], note[:at] + note[at + 1 :]):
+        assert ours(head_of, other) == ours(lambda given: parse_checkpoint(parse_note(given).text), other)
+
+
+@pytest.mark.parametrize("length", [1, 32])
+def test_no_character_of_a_head_read_at_once_may_be_another_where_the_parts_refuse_it(length):
+    note = sign_head(
+        Head("o" * length, 10**length - 1 if length == 1 else 12, bytes(32)), PrivateKey.from_seed(bytes(32))
+    )
+    for at in range(len(note)):
+        for byte in range(256):
+            other = note[:at] + bytes([byte]) + note[at + 1 :]
+            assert ours(head_of, other) == ours(lambda given: parse_checkpoint(parse_note(given).text), other)
 
 
 keys = st.builds(NoteKey, names, st.sampled_from([ED25519, COSIGNATURE]), st.binary(min_size=32, max_size=32))
