@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledger.errors import LedgerError
 
-__all__ = ["ProofError"]
+__all__ = ["ProofError", "TrustError"]
 
 
 class ProofError(LedgerError):
@@ -14,3 +14,9 @@ class ProofError(LedgerError):
     """
 
     code = "proof.malformed"
+
+
+class TrustError(LedgerError):
+    """A trust file that must not be used, or a pin that contradicts one already there."""
+
+    code = "trust.malformed"

@@ -1,0 +1,125 @@
+"""The one table of check codes: what each means and the exit code it causes.
+
+An exit of 0 marks a code that informs. The same table stands in docs/reference/verdicts.md and in the vectors; a test keeps
+them equal. When several codes apply, the first of 1, 5, 4, 6, 3 wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["CODES", "PRECEDENCE", "Code", "exit_of", "worst"]
+
+PRECEDENCE: Final = (1, 5, 4, 6, 3, 0)
+"""Exit codes, the one that wins first. 2 is for usage and never comes from evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A stable dotted word, the exit code it causes where it was asked for, and its meaning in one sentence."""
+
+    code: str
+    exit: int
+    meaning: str
+
+
+_TABLE: Final = (
+    # The journal and its lines.
+    Code("journal.damaged", 1, "The journal holds bytes that no append and no crash leaves behind."),
+    Code("journal.torn_tail", 0, "Bytes of a commit that never ended follow the last head; nothing acknowledged is among them."),
+    Code("journal.segment_missing", 1, "A segment of the journal is missing, or does not start at the next index."),
+    Code("line.malformed", 1, "A line of the journal is neither an entry with its envelope nor a head."),
+    Code("entry.malformed", 1, "An entry does not have its fixed layout."),
+    Code("entry.envelope_digest", 1, "The envelope is not the one that the entry names."),
+    Code("entry.receipt_id", 1, "The receipt is not the one that the entry names."),
+    Code("envelope.malformed", 1, "An envelope does not have its exact layout."),
+    Code("receipt.canonical", 1, "A receipt is not the canonical text of its value."),
+    Code("receipt.malformed", 1, "A receipt of a known kind has members missing, unknown or malformed."),
+    Code("receipt.repeated", 1, "A receipt stands in the ledger more than once."),
+    Code("receipt.foreign_ledger", 1, "A receipt was written for another ledger."),
+    Code("receipt.borrowed_issuer", 1, "The nearest sealed receipt that commits an unsealed one is of another issuer, ledger or run."),
+    Code("receipt.unattributed", 3, "No seal covers the receipt yet: its run is open."),
+    Code("format.unknown", 3, "A schema, kind, key or payload type is not known to this version."),
+    # The chain.
+    Code("chain.previous", 1, "An entry does not name the entry before it."),
+    Code("chain.index", 1, "An entry does not have the next index: entries are missing, repeated or moved."),
+    Code("chain.keyring", 1, "An entry does not name the newest header or key entry before it."),
+    Code("chain.first_entry", 1, "Entry 0 is not the header of this ledger, or a header stands elsewhere."),
+    # Heads.
+    Code("head.malformed", 1, "A head is not a checkpoint in a signed note, or its line does not have its exact text."),
+    Code("head.missing", 1, "There is no signed head."),
+    Code("head.root", 1, "A head does not have the root of the entries before it."),
+    Code("head.size", 1, "A head does not have the number of the entries before it."),
+    Code("head.origin", 1, "A head is of another origin."),
+    Code("head.link", 1, "A head line does not name the head line before it."),
+    Code("head.signature", 1, "The signature of the log key on a head does not verify."),
+    Code("head.unsigned", 1, "A head bears no signature of the log key in force."),
+    Code("head.shorter", 1, "The ledger is shorter than one seen before: cut, or an old copy."),
+    Code("head.forked", 1, "The ledger is not an extension of the head seen before: two histories were signed."),
+    Code("head.first_seen", 0, "No head of this ledger was remembered, so nothing could be compared."),
+    Code("head.unreconciled", 3, "No proof joins the head with the one seen before."),
+    Code("head.unseen", 3, "Memory was asked for and holds no head of this ledger."),
+    # Seals.
+    Code("seal.absent", 1, "A receipt of a kind that is always sealed has no seal."),
+    Code("seal.invalid", 1, "A seal does not verify."),
+    Code("seal.issuer", 1, "A seal is by another key than the one its receipt names as issuer."),
+    # Receipt trees.
+    Code("tree.missing", 1, "A receipt commits a child that does not stand before it in its run."),
+    Code("tree.repeated", 1, "A receipt is committed more than once."),
+    Code("tree.uncommitted", 1, "A receipt of a closed run is not reached from its root."),
+    Code("tree.cyclic", 1, "A receipt is among its own descendants."),
+    Code("tree.too_deep", 1, "A receipt tree has more than 64 levels below its root."),
+    Code("tree.too_many", 1, "A receipt has more than 10,000 children, or its tree more than 30,002 receipts."),
+    Code("tree.after_close", 1, "A receipt other than a resolution follows the close of its run."),
+    Code("tree.order", 1, "A run does not commit its opening first, or an outcome not its intent."),
+    Code("run.unknown_opening", 1, "A receipt names a run whose opening does not stand before it."),
+    Code("run.reopened", 1, "The opening of a run stands in the chain a second time."),
+    Code("run.open", 3, "The run is not closed."),
+    Code("run.listed_open", 0, "Runs of this ledger are still open."),
+    # Trust.
+    Code("trust.log_key_unpinned", 3, "The trust in use does not name this origin."),
+    Code("trust.issuer_unpinned", 3, "The trust in use does not name this issuer."),
+    Code("trust.approver_unpinned", 3, "The trust in use does not name this approver."),
+    Code("trust.log_key_mismatch", 4, "The trust in use names this origin with another log key."),
+    Code("trust.header_mismatch", 4, "The trust in use names this origin with another header."),
+    Code("trust.issuer_mismatch", 4, "The trust in use names this issuer with another key, or this key under another name, role or origin."),
+    # Keys over time.
+    Code("key.revoked", 4, "A receipt stands at or after the index from which its key is no longer believed."),
+    Code("key.retired", 4, "A receipt is sealed by a key that was replaced before it."),
+    Code("key.chain", 1, "A key receipt does not follow from the keys in force and the next keys committed."),
+    # Subjects.
+    Code("subject.absent", 5, "What was asked for is not there."),
+    Code("subject.unknown", 5, "The file is nothing that this version recognises."),
+    Code("subject.malformed", 1, "A file recognised as ours does not parse."),
+    Code("subject.no_entry", 3, "A receipt without its ledger: its place in the chain could not be checked."),
+    Code("coverage.empty", 5, "There is no receipt to verify."),
+    Code("proof.malformed", 1, "A merkle proof cannot be one for its index and size."),
+    Code("proof.inclusion", 1, "An entry is not under the head."),
+    Code("time.step_back", 0, "The recorder's clock went back between two entries; order is by index alone."),
+    # What can be asked for besides.
+    Code("artifact.absent", 5, "An artifact that was asked for is not there, and no erasure says why."),
+    Code("artifact.erased", 0, "An artifact was erased; the erasure is recorded."),
+    Code("check.not_asked", 0, "This check was not asked for and did not run."),
+    Code("check.unreachable", 3, "This check could not run because an earlier one failed."),
+    Code("check.unsupported", 3, "This version cannot check what was asked for."),
+)  # fmt: skip
+
+CODES: Final = {row.code: row for row in _TABLE}
+"""Code -> its row, in the order of the documentation."""
+
+
+def exit_of(code: str) -> int:
+    """Return the exit code that a finding under `code` causes where it was asked for.
+
+    Raises:
+        KeyError: not a code of the table.
+    """
+    return CODES[code].exit
+
+
+def worst(exits: Iterable[int]) -> int:
+    """Return the exit code that wins; 0 for none."""
+    found = set(exits)
+    return next(code for code in PRECEDENCE if code in found or code == 0)

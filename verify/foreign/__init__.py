@@ -1,0 +1,1 @@
+"""Formats of other systems, verified by their own rules."""

@@ -1,0 +1,129 @@
+"""The keyring: which keys are in force at each place of the chain, followed from the header.
+
+- The header names the first issuer key and the first log key, and commits the digests of the next ones.
+- A rotation or revocation names the key in force as retired, is sealed by the next key, and commits the one after it.
+- It takes effect with the next entry; a revocation may reach back to an earlier index. A retired key never returns.
+- A head of size s is signed by the log key in force after entry s-1.
+
+Validity is by place in the chain, never by a stated time.
+
+Source: docs/spec/keys.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ledger.errors import LedgerError, clip
+from ledger.keys import next_digest
+from ledger.receipt import Header, Key
+
+__all__ = ["Keyring", "is_keyring_payload"]
+
+
+def is_keyring_payload(payload: bytes) -> bool:
+    """Return whether a receipt may be a `header` or a `key`; only parsing it tells."""
+    return b'"kind":"key"' in payload or b'"kind":"header"' in payload
+
+
+@dataclass(slots=True)
+class _Line:
+    """The keys of one role, the first one first, and the commitment to the next."""
+
+    keys: list[str]
+    next: str | None
+
+
+@dataclass(slots=True)
+class Keyring:
+    """The keys in force after the entries taken so far.
+
+    Attributes:
+        header: receipt id of the header.
+        origin: the ledger that it names.
+        issuer_name: the name that the issuer's keys speak under.
+    """
+
+    header: str
+    origin: str
+    issuer_name: str
+    _issuer: _Line
+    _log: _Line
+    _retired: dict[str, int] = field(default_factory=dict)
+    """Key -> first index at which it may no longer be used."""
+    _revoked: dict[str, int] = field(default_factory=dict)
+    """Key -> first index at which it is not believed, though it may have been used."""
+
+    @classmethod
+    def start(cls, header: Header, id_: str) -> Keyring:
+        """Return the keyring after entry 0."""
+        return cls(
+            id_,
+            header.ledger,
+            header.issuer.name,
+            _Line([header.issuer.key], header.next.issuer),
+            _Line([header.log_key], header.next.log),
+        )
+
+    @property
+    def log_key(self) -> str:
+        """The log key in force: it signs the head over the entries so far."""
+        return self._log.keys[-1]
+
+    @property
+    def log_keys(self) -> tuple[str, ...]:
+        """All log keys so far, the first one first."""
+        return tuple(self._log.keys)
+
+    @property
+    def first_log_key(self) -> str:
+        """The log key that the header names."""
+        return self._log.keys[0]
+
+    def anchor(self, name: str, key: str) -> str:
+        """Return the key to look up in the trust for an issuer: the header's, if a chain of rotations leads from it."""
+        return self._issuer.keys[0] if name == self.issuer_name and key in self._issuer.keys else key
+
+    def take(self, receipt: Key, index: int) -> str | None:
+        """Take a key receipt whose seal by its issuer key was verified; return what speaks against it, if anything.
+
+        A receipt that does not follow changes nothing.
+        """
+        line = self._issuer if receipt.role == "issuer" else self._log
+        problem = self._problem(receipt, line, index)
+        if problem is not None:
+            return problem
+        retired = line.keys[-1]
+        line.keys.append(receipt.key)
+        line.next = receipt.next.issuer if receipt.role == "issuer" else receipt.next.log
+        self._retired[retired] = index
+        if receipt.action == "revoke":
+            self._revoked[retired] = index if receipt.from_index is None else receipt.from_index
+        return None
+
+    def judge(self, key: str, index: int) -> str | None:
+        """Return the code that speaks against a key at an index: `key.revoked`, `key.retired` or None."""
+        revoked = self._revoked.get(key)
+        if revoked is not None and index >= revoked:
+            return "key.revoked"
+        retired = self._retired.get(key)
+        return "key.retired" if retired is not None and index >= retired else None
+
+    def _problem(self, receipt: Key, line: _Line, index: int) -> str | None:
+        if line.next is None:
+            return f"no next {receipt.role} key was committed"
+        try:
+            committed = next_digest(receipt.key)
+        except LedgerError as error:
+            return str(error)
+        if committed != line.next:
+            return f"the new key is not the one committed: got {committed}, expected {line.next}"
+        if receipt.retired != line.keys[-1]:
+            return f"it retires {clip(receipt.retired)}, in force is {line.keys[-1]}"
+        if receipt.issuer.key != receipt.key:
+            return "it is not sealed by the next key"
+        if receipt.key in self._issuer.keys or receipt.key in self._log.keys:
+            return "the new key was in use before"
+        if receipt.from_index is not None and (receipt.action == "rotate" or receipt.from_index > index):
+            return f"got from_index {receipt.from_index} in a {receipt.action} at {index}"
+        return None

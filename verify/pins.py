@@ -1,0 +1,67 @@
+"""Pins: what the trust in use says of a ledger's keys and issuers."""
+
+from __future__ import annotations
+
+from verify.keyring import Keyring
+from verify.receipts import Issuers
+from verify.report import Report, TrustUsed
+from verify.trust import Trust
+
+__all__ = ["check_issuers", "check_log", "trust_used"]
+
+
+def trust_used(trust: Trust | None) -> TrustUsed | None:
+    """Return digest and source of the trust in use."""
+    return None if trust is None else TrustUsed(trust.digest, trust.source)
+
+
+def check_log(report: Report, trust: Trust | None, keyring: Keyring) -> bool:
+    """Report on the pinned log key and header; return whether the log key is pinned for this origin."""
+    pinned = None if trust is None else trust.origins.get(keyring.origin)
+    where = f"origin {keyring.origin}"
+    if trust is None or pinned is None:
+        # A key that is pinned for something else must not speak here.
+        other = None if trust is None else trust.roles.get(keyring.first_log_key)
+        if other is None:
+            report.find("log key", "trust.log_key_unpinned", where=where, message=f"log key {keyring.first_log_key}")
+        else:
+            message = f"its log key is pinned for {other[0]} {other[1]}"
+            report.find("log key", "trust.log_key_mismatch", where=where, message=message)
+        return False
+    if pinned.log_key != keyring.first_log_key:
+        message = f"got {keyring.first_log_key}, expected {pinned.log_key}"
+        report.find("log key", "trust.log_key_mismatch", where=where, message=message)
+        return False
+    if pinned.header is not None and pinned.header != keyring.header:
+        message = f"got {keyring.header}, expected {pinned.header}"
+        report.find("log key", "trust.header_mismatch", where=where, message=message)
+        return False
+    report.ran("log key")
+    return True
+
+
+def check_issuers(report: Report, trust: Trust | None, keyring: Keyring, issuers: Issuers) -> None:
+    """Report on every issuer that was seen: pinned, and its key believed at the index of its last receipt."""
+    report.ran("issuers", len(issuers.numbers))
+    for (name, key), number in issuers.numbers.items():
+        last = issuers.last[number]
+        where = f"issuer {name}"
+        spoken = keyring.judge(key, last)
+        if spoken is not None:
+            report.find("issuers", spoken, where=f"entry {last}", message=f"issuer {name}, {key}")
+        for role in sorted(issuers.roles[number]):
+            code = _judge(trust, keyring, name, key, role)
+            if code is not None:
+                report.find("issuers", code, where=where, message=f"key {key}")
+
+
+def _judge(trust: Trust | None, keyring: Keyring, name: str, key: str, role: str) -> str | None:
+    match role:
+        case "":
+            return None
+        case "approver":
+            return "trust.approver_unpinned" if trust is None else trust.judge_approver(name, key)
+        case _:
+            if trust is None:
+                return "trust.issuer_unpinned"
+            return trust.judge_issuer(name, keyring.anchor(name, key), keyring.origin)

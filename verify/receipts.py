@@ -1,0 +1,136 @@
+"""Receipts in chain order: schema, seal, issuer and place in their tree, one after the other in flat memory."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ledger.envelope import RECEIPT_TYPE, pae
+from ledger.errors import CanonicalError, FormatError, LedgerError, UnknownFormatError, clip
+from ledger.keys import parse_base64, verify_signature
+from ledger.words import SEALED_KINDS
+from verify.chain import Rows
+from verify.facts import Facts, read_facts
+from verify.report import Covered, Report
+from verify.tree import TreeFold
+
+__all__ = ["Issuers", "ReceiptFold", "read_reported"]
+
+_SEALED: Final = frozenset(str(kind) for kind in SEALED_KINDS)
+_TAIL = re.compile(
+    rb',"payload_type":"([a-z0-9!#$&^_.+/-]{3,255})","seals":\[(?:\{"key":"([a-z0-9:-]+)","signature":"([A-Za-z0-9+/=]+)"\})?\]\}\}?'
+)
+_UNSEALED: Final = b',"payload_type":"' + RECEIPT_TYPE.encode("ascii") + b'","seals":[]}}'
+
+
+class Issuers:
+    """Issuers that were seen: each (name, key) has a number, a role, and the index of its last receipt."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, str], int] = {}
+        self.last: list[int] = []
+        self.roles: list[set[str]] = []
+
+    def number(self, name: str, key: str) -> int:
+        """Return the number of an issuer, a new one where it was not seen before."""
+        found = self.numbers.get((name, key))
+        if found is None:
+            found = self.numbers[name, key] = len(self.last)
+            self.last.append(-1)
+            self.roles.append(set())
+        return found
+
+
+def read_reported(payload: bytes, where: str, report: Report) -> Facts | None:
+    """Return the facts of a receipt, None after saying why it has none."""
+    try:
+        return read_facts(payload)
+    except UnknownFormatError as error:
+        report.find("receipts", "format.unknown", where=where, message=str(error))
+    except CanonicalError as error:
+        report.find("receipts", "receipt.canonical", where=where, message=str(error))
+    except FormatError as error:
+        report.find("receipts", "receipt.malformed", where=where, message=str(error))
+    return None
+
+
+class ReceiptFold:
+    """Takes the committed entries of a ledger and checks their receipts."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self.issuers = Issuers()
+        self.trees = TreeFold(self._find)
+        self.receipts = 0
+        self.own_seals = 0
+        self.origin: str | None = None
+
+    def take(self, rows: Rows) -> None:
+        """Check the receipts of one commit."""
+        report, issuers, trees = self._report, self.issuers, self.trees
+        for index, hex_, payload, tail in rows:
+            facts = read_reported(payload, f"entry {index}", report)
+            if facts is None:
+                continue
+            self.receipts += 1
+            if facts.ledger != self.origin:
+                if self.origin is None:
+                    self.origin = facts.ledger
+                else:
+                    message = f"got ledger {clip(facts.ledger)}, expected {clip(self.origin)}"
+                    report.find("receipts", "receipt.foreign_ledger", where=f"entry {index}", message=message)
+            sealed = tail != _UNSEALED
+            if sealed:
+                sealed = self._check_seal(index, facts, payload, tail)
+            elif facts.kind in _SEALED:
+                report.find("seals", "seal.absent", where=f"entry {index}", message=f"a {facts.kind} without its seal")
+            issuer = issuers.number(facts.name, facts.key)
+            issuers.last[issuer] = index
+            issuers.roles[issuer].add(_role(facts.kind))
+            trees.add(index, "sha256:" + hex_, facts, issuer, sealed=sealed)
+
+    def covered(self) -> Covered:
+        """Return how the receipts so far are attributed."""
+        return Covered(self.own_seals, self.trees.by_root, self.trees.unattributed())
+
+    def _find(self, name: str, code: str, index: int, message: str) -> None:
+        self._report.find(name, code, where=f"entry {index}", message=message)
+
+    def _check_seal(self, index: int, facts: Facts, payload: bytes, tail: bytes) -> bool:
+        """Return whether a receipt that bears a seal is sealed by its issuer."""
+        match = _TAIL.fullmatch(tail)
+        where = f"entry {index}"
+        if match is None:
+            self._report.find("seals", "envelope.malformed", where=where)
+            return False
+        type_, key, signature = match.groups()
+        if type_ != RECEIPT_TYPE.encode("ascii"):
+            self._report.find("receipts", "format.unknown", where=where, message=f"payload type {clip(type_)}")
+        if key is None:
+            if facts.kind in _SEALED:
+                self._report.find("seals", "seal.absent", where=where, message=f"a {facts.kind} without its seal")
+            return False
+        if key.decode("ascii") != facts.key:
+            self._report.find("seals", "seal.issuer", where=where)
+            return False
+        try:
+            verify_signature(facts.key, parse_base64(signature.decode("ascii")), pae(type_.decode("ascii"), payload))
+        except UnknownFormatError as error:
+            self._report.find("seals", "format.unknown", where=where, message=str(error))
+            return False
+        except LedgerError as error:
+            self._report.find("seals", "seal.invalid", where=where, message=str(error))
+            return False
+        self.own_seals += 1
+        return True
+
+
+def _role(kind: str) -> str:
+    """Return the role in which an issuer of this kind of receipt must be pinned; empty where the keyring decides."""
+    match kind:
+        case "approval":
+            return "approver"
+        case "key":
+            return ""
+        case _:
+            return "issuer"

@@ -1,0 +1,224 @@
+"""Receipt trees, checked in chain order while receipts pass by.
+
+- A child stands before its parent, in the same run, and is committed once; a parent may also commit the root of a child run.
+- `run` commits its opening first and then everything that is left; an `outcome` commits its intent first.
+- Nothing but a resolution follows a `run`. Kinds that stand alone are linked, never committed.
+- At most 10,000 children a receipt, 30,002 receipts a tree, 64 levels below its root.
+- An unsealed receipt is attributed by the nearest sealed receipt that commits it, which must be of the same issuer.
+
+Memory holds the receipts of open runs, and 8 bytes for each closed run.
+
+Source: docs/spec/trees.md.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledger.receipt import MAX_CHILDREN
+from ledger.words import TREE_KINDS
+from verify.facts import Facts
+
+__all__ = ["MAX_LEVELS", "MAX_TREE", "Find", "OpenRun", "TreeFold"]
+
+MAX_TREE: Final = 30_002
+MAX_LEVELS: Final = 64
+
+Find = Callable[[str, str, int, str], None]
+"""Takes the name of a check, a code, the index of the entry and a message."""
+
+_MAX_LOOKUPS: Final = 1_000
+"""How many receipts that stray are told apart; each costs a scan over the closed runs."""
+_IN_RUN: Final = frozenset(str(kind) for kind in TREE_KINDS) - {"opening"}
+
+
+class _Node:
+    """A receipt that its run's root must reach: how high and how large its tree is, and whom its unsealed part needs."""
+
+    __slots__ = ("bare", "committed", "count", "height", "index", "kind", "needs")
+
+    def __init__(self, index: int, kind: str, height: int, count: int, bare: int, needs: dict[int, int] | None) -> None:
+        self.index = index
+        self.kind = kind
+        self.height = height
+        self.count = count
+        self.bare = bare
+        """How many unsealed receipts there are in its tree that no sealed receipt commits yet."""
+        self.needs = needs
+        """Of those, by the number of their issuer, the index of the first."""
+        self.committed = False
+
+
+@dataclass(slots=True)
+class OpenRun:
+    """A run without its `run` receipt: the index of its opening, its parent's id, and its receipts by id."""
+
+    opening: int
+    parent: str | None
+    nodes: dict[str, _Node] = field(default_factory=dict)
+    overflow: bool = False
+    """Whether it holds more receipts than a tree may, so that they are no longer followed."""
+
+
+class TreeFold:
+    """Follows receipts in chain order and says what does not hold.
+
+    Attributes:
+        runs: open runs by id, in the order of their openings.
+        by_root: how many unsealed receipts are attributed by a sealed receipt above them.
+    """
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self.runs: dict[str, OpenRun] = {}
+        self._closed = array("Q")
+        self._strays = 0
+        self.by_root = 0
+
+    @property
+    def closed(self) -> int:
+        """How many runs are closed."""
+        return len(self._closed)
+
+    def add(self, index: int, id_: str, facts: Facts, issuer: int, *, sealed: bool) -> None:
+        """Take the next receipt; `issuer` numbers its issuer's name and key."""
+        kind = facts.kind
+        if kind in _IN_RUN:
+            run = self.runs.get(facts.run or "")
+            if run is None:
+                self._strayed(index, facts)
+                return
+            if run.overflow:
+                if kind == "run":
+                    self._close(facts.run or "", index, id_, run, None)
+                return
+            node = self._node(index, facts, run, issuer, sealed=sealed)
+            if kind == "run":
+                self._check_root(index, facts, run)
+                self._close(facts.run or "", index, id_, run, node)
+                return
+            self._put(run, id_, node)
+        elif kind == "opening":
+            if id_ in self.runs:
+                self._find("trees", "run.reopened", index, f"run {id_} was opened before")
+                return
+            run = self.runs[id_] = OpenRun(index, facts.parent_opening)
+            run.nodes[id_] = _leaf(index, kind, issuer, sealed=sealed)
+
+    def unattributed(self) -> int:
+        """Return how many unsealed receipts of open runs no seal covers."""
+        return sum(node.bare for run in self.runs.values() for node in run.nodes.values() if not node.committed)
+
+    def _strayed(self, index: int, facts: Facts) -> None:
+        # Looked up among closed runs on this path only; a run id is a digest, so eight bytes of it name the run.
+        run = facts.run or ""
+        self._strays += 1
+        if self._strays <= _MAX_LOOKUPS and _prefix(run) in self._closed:
+            self._find("trees", "tree.after_close", index, f"{facts.kind} of run {run}, which is closed")
+        else:
+            self._find("trees", "run.unknown_opening", index, f"{facts.kind} of run {run}, which was not opened")
+
+    def _node(self, index: int, facts: Facts, run: OpenRun, issuer: int, *, sealed: bool) -> _Node:
+        """Return the node of a receipt, its children committed."""
+        children = facts.children
+        if not children:
+            if facts.kind == "outcome":
+                self._find("trees", "tree.order", index, "an outcome that commits nothing")
+            return _leaf(index, facts.kind, issuer, sealed=sealed)
+        height, count, bare = 0, 1, 0 if sealed else 1
+        needs: dict[int, int] = {} if sealed else {issuer: index}
+        for child in children:
+            node = self._commit(index, facts, run, child)
+            if node is None:
+                continue
+            if node.height > height:  # noqa: PLR1730  twice as fast as max()
+                height = node.height
+            count += node.count
+            if node.needs is not None:
+                if sealed:
+                    self.by_root += node.bare
+                    self._attribute(issuer, node.needs, index)
+                else:
+                    bare += node.bare
+                    for needed, first in node.needs.items():
+                        needs.setdefault(needed, first)
+                node.needs = None
+        height += 1
+        if facts.kind == "outcome":
+            self._check_outcome(index, facts, run.nodes)
+        if height > MAX_LEVELS or count > MAX_TREE or len(children) > MAX_CHILDREN:
+            self._out_of_bounds(index, height, count, len(children))
+        return _Node(index, facts.kind, height, count, bare, needs or None)
+
+    def _out_of_bounds(self, index: int, height: int, count: int, children: int) -> None:
+        if height > MAX_LEVELS:
+            self._find("trees", "tree.too_deep", index, f"{height} levels below it")
+        if count > MAX_TREE:
+            self._find("trees", "tree.too_many", index, f"{count} receipts in its tree")
+        if children > MAX_CHILDREN:
+            self._find("trees", "tree.too_many", index, f"{children} children")
+
+    def _commit(self, index: int, facts: Facts, run: OpenRun, child: str) -> _Node | None:
+        """Return the node of a child, committed from now on; None where it cannot be."""
+        node = run.nodes.get(child)
+        if node is None:
+            self._find("trees", "tree.missing", index, f"child {child} does not stand before it in this run")
+            return None
+        if node.committed:
+            self._find("trees", "tree.repeated", index, f"child {child} is committed already")
+            return None
+        node.committed = True
+        if node.kind == "opening" and facts.kind != "run":
+            self._find("trees", "tree.order", index, f"a {facts.kind} commits the opening")
+        return node
+
+    def _attribute(self, issuer: int, needs: dict[int, int], index: int) -> None:
+        for needed, first in needs.items():
+            if needed != issuer:
+                self._find(
+                    "attribution",
+                    "receipt.borrowed_issuer",
+                    first,
+                    f"unsealed; the sealed receipt that commits it, entry {index}, is of another issuer",
+                )
+
+    def _check_outcome(self, index: int, facts: Facts, nodes: dict[str, _Node]) -> None:
+        if facts.children[0] != facts.intent:
+            self._find("trees", "tree.order", index, "the first child of the outcome is not its intent")
+            return
+        intent = nodes.get(facts.intent)
+        if intent is not None and intent.kind != "intent":
+            self._find("trees", "tree.order", index, f"the outcome settles a receipt of kind {intent.kind}")
+
+    def _check_root(self, index: int, facts: Facts, run: OpenRun) -> None:
+        if not facts.children or facts.children[0] != facts.run:
+            self._find("trees", "tree.order", index, "the first child of the run is not its opening")
+        for id_, node in run.nodes.items():
+            if not node.committed:
+                self._find("trees", "tree.uncommitted", node.index, f"{node.kind} {id_} is left out of its closed run")
+
+    def _close(self, run_id: str, index: int, id_: str, run: OpenRun, root: _Node | None) -> None:
+        del self.runs[run_id]
+        self._closed.append(_prefix(run_id))
+        parent = self.runs.get(run.parent or "")
+        if parent is not None and root is not None and not parent.overflow:
+            # Its seal covers what is below; in the parent it waits for the call that started it.
+            self._put(parent, id_, _Node(index, "run", root.height, root.count, 0, None))
+
+    def _put(self, run: OpenRun, id_: str, node: _Node) -> None:
+        run.nodes[id_] = node
+        if len(run.nodes) > MAX_TREE:
+            self._find("trees", "tree.too_many", node.index, f"more than {MAX_TREE} receipts in one run")
+            run.overflow = True
+            run.nodes.clear()
+
+
+def _leaf(index: int, kind: str, issuer: int, *, sealed: bool) -> _Node:
+    return _Node(index, kind, 0, 1, 0, None) if sealed else _Node(index, kind, 0, 1, 1, {issuer: index})
+
+
+def _prefix(id_: str) -> int:
+    return int(id_[7:23], 16)

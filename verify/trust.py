@@ -1,0 +1,258 @@
+"""Trust: whom the verifier accepts. It is an argument, and never read from the data or the folder it judges.
+
+    quorum = 1
+    [[origin]]
+    name = "ledger.invalid/k3f..."
+    log_key = "ed25519:..."            # the first log key; later ones follow from the ledger's own rotations
+    header = "sha256:..."              # receipt id of entry 0
+    [[issuer]]
+    name = "build"
+    key = "ed25519:..."                # the first key, as with the log key
+    origin = ["ledger.invalid/k3f..."] # may be left out: any origin
+    [[approver]]
+    name = "ada"
+    key = "ed25519:..."
+    roles = ["release"]
+    [[notary]]
+    name = "notary.example.org"
+    key = "ed25519:..."
+
+- Unknown members are refused: a misspelt restriction must not widen trust.
+- One public key stands in one role under one name; one name has one key in a role.
+- Weak points and published test keys are refused.
+- No trust file at all means that nobody is pinned.
+
+Source: docs/reference/trust.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from ledger.digest import digest
+from ledger.errors import LedgerError, clip
+from ledger.keys import parse_key_id, refuse_weak_point
+from ledger.members import Digest, KeyId, Member, Name, Origin
+from verify.errors import TrustError
+from verify.testkeys import PUBLISHED_TEST_KEYS
+
+__all__ = ["ApproverPin", "IssuerPin", "NotaryPin", "OriginPin", "Trust", "parse_trust", "pin", "unpin"]
+
+_MAX_BYTES: Final = 1 << 20
+
+
+class OriginPin(Member):
+    """A ledger: its first log key and the receipt id of its header."""
+
+    name: Origin
+    log_key: KeyId
+    header: Digest | None = None
+
+
+class IssuerPin(Member):
+    """An issuer: its first key, and the origins it speaks in where that is restricted."""
+
+    name: Name
+    key: KeyId
+    origin: Annotated[tuple[Origin, ...], Field(strict=False, min_length=1)] | None = None
+
+
+class ApproverPin(Member):
+    """An approver: key and roles."""
+
+    name: Name
+    key: KeyId
+    roles: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+
+
+class NotaryPin(Member):
+    """A notary: name and key of its counter-seals."""
+
+    name: Name
+    key: KeyId
+
+
+class _File(Member):
+    origin: Annotated[tuple[OriginPin, ...], Field(strict=False)] = ()
+    issuer: Annotated[tuple[IssuerPin, ...], Field(strict=False)] = ()
+    approver: Annotated[tuple[ApproverPin, ...], Field(strict=False)] = ()
+    notary: Annotated[tuple[NotaryPin, ...], Field(strict=False)] = ()
+    quorum: Annotated[int, Field(ge=0, le=1_000)] = 0
+
+
+_FILE: Final[TypeAdapter[_File]] = TypeAdapter(_File)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """A trust file, read: pins by name. `digest` is that of its bytes, `source` says where they came from."""
+
+    origins: Mapping[str, OriginPin]
+    issuers: Mapping[str, IssuerPin]
+    approvers: Mapping[str, ApproverPin]
+    notaries: Mapping[str, NotaryPin]
+    quorum: int
+    digest: str
+    source: str
+    roles: Mapping[str, tuple[str, str]]
+    """Key id -> the role and the name that it is pinned for."""
+
+    def judge_issuer(self, name: str, key: str, origin: str) -> str | None:
+        """Return the code that speaks against receipts of an issuer in a ledger, None if it is pinned for them."""
+        pinned = self.issuers.get(name)
+        if pinned is None:
+            return "trust.issuer_mismatch" if key in self.roles else "trust.issuer_unpinned"
+        if pinned.key != key or (pinned.origin is not None and origin not in pinned.origin):
+            return "trust.issuer_mismatch"
+        return None
+
+    def judge_approver(self, name: str, key: str) -> str | None:
+        """Return the code that speaks against approvals of an approver, None if it is pinned for them."""
+        pinned = self.approvers.get(name)
+        if pinned is None:
+            return "trust.issuer_mismatch" if key in self.roles else "trust.approver_unpinned"
+        return None if pinned.key == key else "trust.issuer_mismatch"
+
+
+def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> Trust:
+    """Return the trust that a file holds. `allow_test_keys` is for vectors and tests only.
+
+    Raises:
+        TrustError: not TOML of this shape, a key that must not be pinned, or one key or name pinned twice.
+    """
+    if len(data) > _MAX_BYTES:
+        raise TrustError(f"trust {clip(source)}: got {len(data)} bytes, expected at most {_MAX_BYTES}")
+    try:
+        value = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TrustError(f"trust {clip(source)}: not TOML: {error}") from error
+    try:
+        file = _FILE.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise TrustError(
+            f"trust {clip(source)}: {where}: {first['msg'].lower()}, got {clip(first.get('input'))}", where=where
+        ) from error
+    roles: dict[str, tuple[str, str]] = {}
+    keyed = (
+        *(("origin", found.name, found.log_key) for found in file.origin),
+        *(("issuer", found.name, found.key) for found in file.issuer),
+        *(("approver", found.name, found.key) for found in file.approver),
+        *(("notary", found.name, found.key) for found in file.notary),
+    )
+    for role, name, key in keyed:
+        _refuse_key(role, name, key, allow_test_keys=allow_test_keys)
+        if key in roles:
+            raise TrustError(
+                f"trust: key {clip(key)} is pinned for {roles[key][0]} {clip(roles[key][1])} and for {role} {clip(name)}",
+                code="trust.key_twice",
+            )
+        if (role, name) in roles.values():
+            raise TrustError(f"trust: {role} {clip(name)} is pinned twice", code="trust.name_twice")
+        roles[key] = (role, name)
+    if file.quorum > len(file.notary):
+        raise TrustError(
+            f"trust: got quorum {file.quorum}, expected at most {len(file.notary)}, the number of notaries"
+        )
+    return Trust(
+        {found.name: found for found in file.origin},
+        {found.name: found for found in file.issuer},
+        {found.name: found for found in file.approver},
+        {found.name: found for found in file.notary},
+        file.quorum,
+        digest(data),
+        source,
+        roles,
+    )
+
+
+def pin(
+    data: bytes,
+    *,
+    origin: OriginPin | None = None,
+    issuer: IssuerPin | None = None,
+    approver: ApproverPin | None = None,
+    notary: NotaryPin | None = None,
+    allow_test_keys: bool = False,
+) -> bytes:
+    """Return a trust file with pins added; what the user wrote, comments included, stays. A pin already there adds nothing.
+
+    Raises:
+        TrustError: the file must not be used, or the name or key is already pinned otherwise (`trust.conflict`).
+    """
+    import tomlkit  # noqa: PLC0415  only writers need it
+
+    before = parse_trust(data, source="trust file", allow_test_keys=allow_test_keys)
+    document = tomlkit.parse(data.decode("utf-8"))
+    added: tuple[tuple[str, Member | None, Mapping[str, Member]], ...] = (
+        ("origin", origin, before.origins),
+        ("issuer", issuer, before.issuers),
+        ("approver", approver, before.approvers),
+        ("notary", notary, before.notaries),
+    )
+    for role, wanted, present in added:
+        if wanted is None:
+            continue
+        value: dict[str, Any] = wanted.model_dump(exclude_none=True, mode="json")
+        there = present.get(value["name"])
+        if there is not None:
+            if there != wanted:
+                raise TrustError(
+                    f"trust: {role} {clip(value['name'])} is already pinned otherwise",
+                    code="trust.conflict",
+                    hint=f"compare both with the owner, then: ledger trust remove {value['name']}",
+                )
+            continue
+        table = tomlkit.table()
+        for name, item in value.items():
+            table.add(name, item)
+        if role not in document:
+            document.add(role, tomlkit.aot())
+        document[role].append(table)
+    result = tomlkit.dumps(document).encode("utf-8")
+    parse_trust(result, source="trust file", allow_test_keys=allow_test_keys)
+    return result
+
+
+def unpin(data: bytes, name: str, *, allow_test_keys: bool = False) -> bytes:
+    """Return a trust file without the pins under `name`, in whatever role.
+
+    Raises:
+        TrustError: the file must not be used, or nothing is pinned under that name (`trust.absent`).
+    """
+    import tomlkit  # noqa: PLC0415  only writers need it
+
+    parse_trust(data, source="trust file", allow_test_keys=allow_test_keys)
+    document = tomlkit.parse(data.decode("utf-8"))
+    removed = 0
+    for role in ("origin", "issuer", "approver", "notary"):
+        tables = document.get(role, [])
+        for position in range(len(tables) - 1, -1, -1):
+            if tables[position]["name"] == name:
+                del tables[position]
+                removed += 1
+        if role in document and not tables:
+            del document[role]
+    if not removed:
+        raise TrustError(f"trust: nothing is pinned under {clip(name)}", code="trust.absent")
+    result = tomlkit.dumps(document).encode("utf-8")
+    parse_trust(result, source="trust file", allow_test_keys=allow_test_keys)
+    return result
+
+
+def _refuse_key(role: str, name: str, key: str, *, allow_test_keys: bool) -> None:
+    try:
+        parse_key_id(key)
+        refuse_weak_point(key)
+    except LedgerError as error:
+        raise TrustError(f"trust: {role} {clip(name)}: {error}", code=error.code) from error
+    if key in PUBLISHED_TEST_KEYS and not allow_test_keys:
+        raise TrustError(
+            f"trust: {role} {clip(name)}: the private half of {clip(key)} is published", code="trust.test_key"
+        )
