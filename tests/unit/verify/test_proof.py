@@ -174,6 +174,10 @@ def test_a_state_that_cannot_be_is_refused(state):
     assert code(RootFold.resume, state=state) == "proof.malformed"
 
 
+def test_no_range_starts_before_the_first_leaf():
+    assert code(RootFold, start=-1) == "proof.malformed"
+
+
 def test_a_changed_state_changes_the_root():
     fold = RootFold()
     for leaf in LEAVES[:7]:
