@@ -117,9 +117,9 @@ class Plumbing:
         for _, relay in self._streams:
             relay.abandon()
 
-    def settle(self) -> None:
-        """Close the keyboard's way into a pty that ended, which it would keep open."""
-        if self._keyboard is not None and self.done:
+    def settle(self, *, ended: bool) -> None:
+        """Stop reading keys when the command ended or its pty was closed, which the keys' way into it would keep open."""
+        if self._keyboard is not None and (ended or self.done):
             self._keyboard.stop()
 
     def drain(self, *, since_ns: int, step_ns: int, now_ns: int, silence_ns: int, most_ns: int) -> int | None:

@@ -85,6 +85,8 @@ class Recorder:
             except (OSError, ValueError) as error:
                 self._fail(error)
         failed = self._error is not None
+        if failed:
+            self.discard()
         return CapturedStream(
             name=self.name,
             total_bytes=self.total_bytes,
@@ -99,7 +101,7 @@ class Recorder:
         )
 
     def discard(self) -> None:
-        """Close the file of the kept bytes; for a command that never started."""
+        """Close the file of the kept bytes, which nobody will get."""
         if self._file is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._file.close()
@@ -270,7 +272,8 @@ class Relay:
         self.reader_gone = True
         self._drop(rest)
         drained = 0
-        while drained < PIPE_BYTES and (chunk := self._read()):
+        # A source that is not ours may block; it also is nobody's output.
+        while self._owned and drained < PIPE_BYTES and (chunk := self._read()):
             drained += len(chunk)
             self.undelivered_bytes += len(chunk)
             if self._taker is not None:

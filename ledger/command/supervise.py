@@ -167,6 +167,7 @@ class _Loop:
         wakes: list[int] = []
         if self._process.ended_ns is None:
             wakes += self._tick_running(now, grace_ns)
+        self._plumbing.settle(ended=self._process.ended_ns is not None)
         if self._process.ended_ns is not None:
             wakes += self._tick_ended(self._process.ended_ns, now, step_ns)
         if self._kill_at is not None and not self._killed:
@@ -203,7 +204,6 @@ class _Loop:
         )
         if look_at is not None:
             wakes.append(look_at)
-        self._plumbing.settle()
         if self._kill_at is not None and not self._killed:
             if self._process.signal_rest(0):
                 wakes.append(now + _POLL_NS)
@@ -251,6 +251,8 @@ class _Loop:
                 case signal.SIGCONT if self._plumbing.session:
                     self._plumbing.resume()
                 case signal.SIGTSTP | signal.SIGCONT:
+                    # A stop that we did not see yet would be answered by a SIGCONT, which discards this one.
+                    self._on_child()
                     self._process.signal(number)
                 case _ if number in FORWARDED:
                     self._received.append(number)
