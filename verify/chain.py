@@ -37,7 +37,7 @@ from ledger.members import TIME_PATTERN
 from ledger.note import ED25519, NoteKey, parse_note
 from ledger.receipt import Header, Key, parse_receipt
 from verify.ids import IdSet
-from verify.keyring import Keyring, is_keyring_payload
+from verify.keyring import Keyring, header_problem, is_keyring_payload
 from verify.proof import RootFold
 from verify.report import Report
 
@@ -78,7 +78,6 @@ _LOG_LINE = re.compile(rb"[A-Za-z0-9+/]{90}[AEIMQUYcgkosw048]=")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-_FORMAT: Final = "receipt-ledger/v1"
 _BACK: Final = 23 + len(_SUFFIX)
 
 
@@ -387,7 +386,7 @@ class ChainFold:
             return ("chain.first_entry" if index == 0 else "receipt.malformed"), str(error)
         if isinstance(receipt, Header):
             self.keyring = Keyring.start(receipt, id_)
-            return None if receipt.format == _FORMAT else ("format.unknown", f"got format {clip(receipt.format)}")
+            return header_problem(receipt)
         if not isinstance(receipt, Key) or self.keyring is None:
             return "key.chain", "no header stands before it"
         problem = self.keyring.take(receipt, index)
@@ -425,7 +424,7 @@ class ChainFold:
 
     def _expected(self, line: bytes) -> bool:
         """Return whether a head line is the one that must stand here, with one signature line, by the log key in force."""
-        if not self._sound or not self._mark:
+        if not self._sound or not self._mark or self._pending.index == self.size:
             return False
         root = self._fold.root()
         origin = orjson.dumps(self._origin).decode("utf-8")[1:-1]
@@ -456,6 +455,8 @@ class ChainFold:
         if head.origin != self._origin:
             problems.append(("head.origin", f"got origin {clip(head.origin)}, expected {clip(self._origin)}"))
         size = self._pending.index
+        if size == self.size:
+            problems.append(("head.empty", "it ends a commit of no entries"))
         self._root = b""
         if head.size != size:
             problems.append(("head.size", f"got size {head.size}, expected {size}"))

@@ -53,6 +53,7 @@ _TABLE: Final = (
     Code("head.root", 1, "A head does not have the root of the entries before it."),
     Code("head.size", 1, "A head does not have the number of the entries before it."),
     Code("head.origin", 1, "A head is of another origin."),
+    Code("head.empty", 1, "A head ends a commit of no entries."),
     Code("head.link", 1, "A head line does not name the head line before it."),
     Code("head.signature", 1, "The signature of the log key on a head does not verify."),
     Code("head.unsigned", 1, "A head bears no signature of the log key in force."),
@@ -92,8 +93,6 @@ _TABLE: Final = (
     # Subjects.
     Code("subject.absent", 5, "What was asked for is not there."),
     Code("subject.unknown", 5, "The file is nothing that this version recognises."),
-    Code("subject.malformed", 1, "A file recognised as ours does not parse."),
-    Code("subject.no_entry", 3, "A receipt without its ledger: its place in the chain could not be checked."),
     Code("coverage.empty", 5, "There is no receipt to verify."),
     Code("proof.malformed", 1, "A merkle proof cannot be one for its index and size."),
     Code("proof.inclusion", 1, "An entry is not under the head."),

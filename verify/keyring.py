@@ -13,17 +13,34 @@ Source: docs/spec/keys.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
-from ledger.errors import LedgerError, clip
-from ledger.keys import next_digest
+from ledger.errors import LedgerError, UnknownFormatError, clip
+from ledger.keys import next_digest, refuse_weak_point
 from ledger.receipt import Header, Key
 
-__all__ = ["Keyring", "is_keyring_payload"]
+__all__ = ["Keyring", "header_problem", "is_keyring_payload"]
+
+_FORMAT: Final = "receipt-ledger/v1"
 
 
 def is_keyring_payload(payload: bytes) -> bool:
     """Return whether a receipt may be a `header` or a `key`; only parsing it tells."""
     return b'"kind":"key"' in payload or b'"kind":"header"' in payload
+
+
+def header_problem(header: Header) -> tuple[str, str] | None:
+    """Return the code and the message that speak against a header's format and keys, if any."""
+    if header.format != _FORMAT:
+        return "format.unknown", f"got format {clip(header.format)}, expected {_FORMAT}"
+    try:
+        refuse_weak_point(header.log_key)
+        refuse_weak_point(header.issuer.key)
+    except UnknownFormatError as error:
+        return "format.unknown", str(error)
+    except LedgerError as error:
+        return "key.chain", str(error)
+    return None
 
 
 @dataclass(slots=True)
@@ -114,14 +131,15 @@ class Keyring:
             return f"no next {receipt.role} key was committed"
         try:
             committed = next_digest(receipt.key)
+            refuse_weak_point(receipt.key)
         except LedgerError as error:
             return str(error)
         if committed != line.next:
             return f"the new key is not the one committed: got {committed}, expected {line.next}"
         if receipt.retired != line.keys[-1]:
             return f"it retires {clip(receipt.retired)}, in force is {line.keys[-1]}"
-        if receipt.issuer.key != receipt.key:
-            return "it is not sealed by the next key"
+        if receipt.issuer.key != receipt.key or receipt.issuer.name != self.issuer_name:
+            return "it is not sealed by the next key under the header's issuer name"
         if receipt.key in self._issuer.keys or receipt.key in self._log.keys:
             return "the new key was in use before"
         if receipt.from_index is not None and (receipt.action == "rotate" or receipt.from_index > index):

@@ -7,7 +7,7 @@ from verify.receipts import Issuers
 from verify.report import Report, TrustUsed
 from verify.trust import Trust
 
-__all__ = ["check_issuers", "check_log", "trust_used"]
+__all__ = ["check_issuers", "check_log", "judge_issuer", "trust_used"]
 
 
 def trust_used(trust: Trust | None) -> TrustUsed | None:
@@ -50,18 +50,17 @@ def check_issuers(report: Report, trust: Trust | None, keyring: Keyring, issuers
         if spoken is not None:
             report.find("issuers", spoken, where=f"entry {last}", message=f"issuer {name}, {key}")
         for role in sorted(issuers.roles[number]):
-            code = _judge(trust, keyring, name, key, role)
+            code = judge_issuer(trust, name, keyring.anchor(name, key), keyring.origin, role)
             if code is not None:
                 report.find("issuers", code, where=where, message=f"key {key}")
 
 
-def _judge(trust: Trust | None, keyring: Keyring, name: str, key: str, role: str) -> str | None:
+def judge_issuer(trust: Trust | None, name: str, key: str, origin: str, role: str) -> str | None:
+    """Return the code that speaks against an issuer in a role, None if it is pinned for it or the keyring decides."""
     match role:
         case "":
             return None
         case "approver":
             return "trust.approver_unpinned" if trust is None else trust.judge_approver(name, key)
         case _:
-            if trust is None:
-                return "trust.issuer_unpinned"
-            return trust.judge_issuer(name, keyring.anchor(name, key), keyring.origin)
+            return "trust.issuer_unpinned" if trust is None else trust.judge_issuer(name, key, origin)

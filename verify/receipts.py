@@ -14,7 +14,7 @@ from verify.facts import Facts, read_facts
 from verify.report import Covered, Report
 from verify.tree import TreeFold
 
-__all__ = ["Issuers", "ReceiptFold", "read_reported"]
+__all__ = ["Issuers", "ReceiptFold", "read_reported", "role_of"]
 
 _SEALED: Final = frozenset(str(kind) for kind in SEALED_KINDS)
 _TAIL = re.compile(
@@ -86,7 +86,7 @@ class ReceiptFold:
                 report.find("seals", "seal.absent", where=f"entry {index}", message=f"a {facts.kind} without its seal")
             issuer = issuers.number(facts.name, facts.key)
             issuers.last[issuer] = index
-            issuers.roles[issuer].add(_role(facts.kind))
+            issuers.roles[issuer].add(role_of(facts.kind))
             trees.add(index, "sha256:" + hex_, facts, issuer, sealed=sealed)
 
     def covered(self) -> Covered:
@@ -125,7 +125,7 @@ class ReceiptFold:
         return True
 
 
-def _role(kind: str) -> str:
+def role_of(kind: str) -> str:
     """Return the role in which an issuer of this kind of receipt must be pinned; empty where the keyring decides."""
     match kind:
         case "approval":

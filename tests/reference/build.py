@@ -92,7 +92,9 @@ class Builder:
     notes: list[bytes] = field(default_factory=list)
     uncommitted: dict[str, list[str]] = field(default_factory=dict)
     """Open run -> its receipts that nothing commits yet, in order."""
+    parents: dict[str, str | None] = field(default_factory=dict)
     current: str = ""
+    """The run that receipts are of, unless `run=` says otherwise."""
 
     def __post_init__(self) -> None:
         self._counter = 0
@@ -274,23 +276,18 @@ class Builder:
                 pending.append(id_)
             if kind == "run":
                 # The root of a child run waits in its parent's run to be committed by the call that started it.
-                parent = self._parents.get(value.get("run", ""))
+                parent = self.parents.get(value.get("run", ""))
                 if parent in self.uncommitted:
                     self.uncommitted[parent].append(id_)
         if kind == "opening":
-            self._parents[id_] = value.get("parent_opening")
+            self.parents[id_] = value.get("parent_opening")
         if kind in {"header", "key"}:
             self._keyring = len(self.rows) - 1
         return id_
 
-    @property
-    def _parents(self) -> dict[str, str | None]:
-        return self.__dict__.setdefault("parents", {})
-
     def _seal(self, data: bytes, type_: str, kind: str, who: Party, wanted: bool | PrivateKey | None) -> Envelope:
         if isinstance(wanted, PrivateKey):
-            sealed = seal(data, wanted, payload_type=type_)
-            return sealed
+            return seal(data, wanted, payload_type=type_)
         if wanted or (wanted is None and kind in SEALED):
             return seal(data, who.private, payload_type=type_)
         return Envelope(data, type_, None)
@@ -383,11 +380,15 @@ class Builder:
         return Item(row.entry, row.envelope, inclusion_proof(index, len(self.rows), reader))
 
     def bundle(self, subject: str, *more: str, leave_out: tuple[str, ...] = ()) -> Bundle:
-        """Return the bundle of a receipt: its whole run, or the ids in `more`, and the keyring."""
+        """Return the bundle of a receipt: its whole run with the runs inside it, or the ids in `more`, and the keyring."""
         run = self._run_of(subject)
         wanted = {subject, *more}
         if not more and run is not None:
             wanted |= {row.id for row in self.rows if self._run_of(row.id) == run and row.kind in TREE}
+            # The roots of child runs bring their runs with them.
+            for row in reversed(self.rows):
+                if row.id in wanted:
+                    wanted |= set(canonical.decode(self.payload(row.index)).get("children", ()))
         chosen = [row.index for row in self.rows if row.id in wanted and row.id not in leave_out]
         keyring = [row.index for row in self.rows if row.kind in {"header", "key"}]
         return Bundle(

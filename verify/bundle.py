@@ -1,0 +1,360 @@
+"""One receipt, judged from its bundle: without the ledger, the disk or the network.
+
+Bytes and canonical form, schema, seal or covering root, the whole tree below, inclusion of every entry in the head, the head's
+signature, the keyring from the header, pinned log key and issuers, agreement with memory. The chain from entry 0 is not
+checked and not asked for: the head's root covers it.
+
+Source: docs/spec/bundles.md, docs/reference/verdicts.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ledger.bundle import Bundle, Item
+from ledger.checkpoint import Head, head_of, open_head
+from ledger.digest import digest
+from ledger.entry import Entry, parse_entry
+from ledger.envelope import RECEIPT_TYPE, Envelope, parse_envelope, verify_seal
+from ledger.errors import FormatError, LedgerError, UnknownFormatError, clip
+from ledger.receipt import Header, Key
+from ledger.words import SEALED_KINDS
+from verify.branch import Branch, Leaf
+from verify.errors import ProofError
+from verify.facts import Facts
+from verify.keyring import Keyring, header_problem
+from verify.memory import Consistency, Relation, open_remembered, reconcile
+from verify.options import Options
+from verify.pins import check_issuers, check_log, trust_used
+from verify.proof import leaf_hash, verify_inclusion
+from verify.receipts import Issuers, read_reported, role_of
+from verify.report import Coverage, Covered, Report, Verdict
+from verify.trust import Trust
+
+__all__ = ["verify_bundle"]
+
+_NAMES: Final = (
+    "subject", "entries", "inclusion", "keyring", "heads", "head signatures", "receipts", "seals", "trees", "attribution",
+    "log key", "issuers", "memory",
+)  # fmt: skip
+_INDEX = re.compile(rb'"index":([0-9]{1,16}),')
+_MEMORY_CODES: Final = {
+    Relation.FIRST_SEEN: "head.first_seen",
+    Relation.FORKED: "head.forked",
+    Relation.UNRECONCILED: "head.unreconciled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """An entry that was read, with its envelope and its place in the findings."""
+
+    entry: Entry
+    envelope: Envelope
+    where: str
+
+
+def verify_bundle(
+    bundle: Bundle,
+    *,
+    trust: Trust | None,
+    memory: bytes | None = None,
+    consistency: Consistency | None = None,
+    options: Options = Options(),  # noqa: B008  frozen
+) -> Verdict:
+    """Return the verdict on the subject of a bundle.
+
+    Args:
+        bundle: the evidence.
+        trust: whom to believe, None for nobody.
+        memory: the note remembered for this origin, None where none is.
+        consistency: gives proofs that join the bundle's head with the remembered one, where something can.
+        options: what is asked for.
+    """
+    judge = _Judge(bundle, Report(), trust, options)
+    return judge.verdict(memory, consistency)
+
+
+class _Judge:
+    """Judges one bundle; each step reports and leaves what the next ones need."""
+
+    def __init__(self, bundle: Bundle, report: Report, trust: Trust | None, options: Options) -> None:
+        self._bundle = bundle
+        self._report = report
+        self._trust = trust
+        self._options = options
+        self._head: Head | None = None
+        self._keyring: Keyring | None = None
+        self._keyring_indices: list[int] = []
+        self._issuers = Issuers()
+        self._leaves: dict[str, Leaf] = {}
+        self._signed = False
+
+    def verdict(self, memory: bytes | None, consistency: Consistency | None) -> Verdict:
+        """Return the verdict."""
+        report, options = self._report, self._options
+        report.expect(*_NAMES)
+        self._read_head()
+        keyring = [shown for item in self._bundle.keyring if (shown := self._show(item)) is not None]
+        self._follow(keyring)
+        items = [shown for item in self._bundle.items if (shown := self._show(item)) is not None]
+        self._check_order(items)
+        self._check_signature()
+        for shown in items:
+            self._read_receipt(shown)
+        report.ran("receipts", len(self._leaves))
+        report.ran("seals", sum(leaf.sealed for leaf in self._leaves.values()))
+        covered, path = self._check_subject()
+        remember = None
+        if self._keyring is not None:
+            pinned = check_log(report, self._trust, self._keyring)
+            check_issuers(report, self._trust, self._keyring, self._issuers)
+            remember = self._check_memory(memory, consistency, pinned=pinned)
+        report.skip(
+            "chain", "check.not_asked", "the chain from entry 0 is covered by the root of the head", asked=False
+        )
+        if options.artifacts:
+            report.skip("artifacts", "check.unsupported", asked=True)
+        if options.counter_seals:
+            report.skip("counter-seals", "check.unsupported", asked=True)
+        indices = [shown.entry.index for shown in items]
+        if not indices:
+            report.find("coverage", "coverage.empty")
+        return Verdict(
+            self._bundle.subject,
+            report.checks(),
+            Coverage(min(indices), max(indices) + 1, len(indices)) if indices else Coverage(0, 0, 0),
+            self._head,
+            trust_used(self._trust),
+            covered,
+            path,
+            options.accept,
+            tuple(report.notes),
+            remember if report.exits() in {0, 3, 6} else None,
+        )
+
+    # Head and keyring.
+
+    def _read_head(self) -> None:
+        try:
+            self._head = head_of(self._bundle.checkpoint)
+        except LedgerError as error:
+            self._report.find("heads", "head.malformed", message=str(error))
+            return
+        self._report.ran("heads")
+
+    def _follow(self, chain: list[_Shown]) -> None:
+        """Follow the keyring from the header."""
+        report = self._report
+        for shown in chain:
+            index = shown.entry.index
+            expected = self._keyring_indices[-1] if self._keyring_indices else 0
+            if (index == 0) != (not self._keyring_indices) or (index and index <= expected):
+                report.find(
+                    "keyring", "chain.keyring", where=shown.where, message="the keyring starts at entry 0 and goes up"
+                )
+                return
+            if shown.entry.keyring != expected:
+                message = f"got keyring {shown.entry.keyring}, expected {expected}"
+                report.find("keyring", "chain.keyring", where=shown.where, message=message)
+                return
+            problem = self._take_key(shown)
+            if problem is not None:
+                code, message = problem
+                report.find("keyring", code, where=shown.where, message=message)
+                return
+            self._keyring_indices.append(index)
+        if self._keyring is None:
+            report.find("keyring", "chain.first_entry", message="the bundle holds no header")
+            return
+        report.ran("keyring", len(self._keyring_indices))
+
+    def _take_key(self, shown: _Shown) -> tuple[str, str] | None:
+        facts = read_reported(shown.envelope.payload, shown.where, self._report)
+        receipt = None if facts is None else facts.receipt
+        if not isinstance(receipt, Header | Key) or isinstance(receipt, Header) != (shown.entry.index == 0):
+            return "chain.first_entry" if shown.entry.index == 0 else "key.chain", "it is no receipt of the keyring"
+        problem = self._seal_problem(shown, receipt.issuer.key, receipt.kind)
+        if problem is not None:
+            return problem
+        if isinstance(receipt, Header):
+            self._keyring = Keyring.start(receipt, shown.entry.receipt)
+            return header_problem(receipt)
+        if self._keyring is None:
+            return "key.chain", "no header stands before it"
+        found = self._keyring.take(receipt, shown.entry.index)
+        return None if found is None else ("key.chain", found)
+
+    def _check_signature(self) -> None:
+        if self._head is None or self._keyring is None:
+            return
+        report = self._report
+        try:
+            open_head(self._bundle.checkpoint, origin=self._keyring.origin, log_key=self._keyring.log_key)
+        except UnknownFormatError as error:
+            report.find("head signatures", "format.unknown", message=str(error))
+        except LedgerError as error:
+            codes = {
+                "note.unsigned": "head.unsigned",
+                "head.origin": "head.origin",
+                "note.bad_signature": "head.signature",
+            }
+            report.find("head signatures", codes.get(error.code, "head.malformed"), message=str(error))
+        else:
+            self._signed = True
+            report.ran("head signatures")
+
+    # Entries.
+
+    def _show(self, item: Item) -> _Shown | None:
+        """Return an entry whose digests and inclusion hold, None after saying what does not."""
+        report = self._report
+        try:
+            entry = parse_entry(item.entry)
+        except UnknownFormatError as error:
+            # Its bytes still are a leaf, whatever they mean.
+            self._check_leaf(item)
+            report.find("entries", "format.unknown", message=str(error))
+            return None
+        except FormatError as error:
+            report.find("entries", "entry.malformed", message=str(error))
+            return None
+        where = f"entry {entry.index}"
+        if digest(item.envelope) != entry.envelope:
+            report.find("entries", "entry.envelope_digest", where=where)
+            return None
+        try:
+            envelope = parse_envelope(item.envelope)
+        except FormatError as error:
+            report.find("entries", "envelope.malformed", where=where, message=str(error))
+            return None
+        if envelope.receipt_id != entry.receipt:
+            report.find("entries", "entry.receipt_id", where=where)
+            return None
+        report.ran("entries")
+        return _Shown(entry, envelope, where) if self._check_leaf(item) else None
+
+    def _check_leaf(self, item: Item) -> bool:
+        """Return whether an entry is proven to stand at its index under the head."""
+        match = _INDEX.search(item.entry)
+        if self._head is None or match is None:
+            return False
+        index = int(match[1])
+        try:
+            verify_inclusion(
+                leaf=leaf_hash(item.entry), index=index, size=self._head.size, proof=item.proof, root=self._head.root
+            )
+        except ProofError as error:
+            self._report.find("inclusion", error.code, where=f"entry {index}", message=str(error))
+            return False
+        self._report.ran("inclusion")
+        return True
+
+    def _check_order(self, items: list[_Shown]) -> None:
+        """Check that items stand in order, once each, and name the keyring entry before them."""
+        previous = -1
+        seen: set[str] = set()
+        for shown in items:
+            entry = shown.entry
+            if entry.index <= previous:
+                message = f"it stands after entry {previous} in the bundle"
+                self._report.find("entries", "chain.index", where=shown.where, message=message)
+            previous = entry.index
+            if entry.receipt in seen:
+                self._report.find("entries", "receipt.repeated", where=shown.where)
+            seen.add(entry.receipt)
+            expected = max((index for index in self._keyring_indices if index < entry.index), default=0)
+            if entry.keyring != expected:
+                message = f"got keyring {entry.keyring}, expected {expected}: a key entry is hidden"
+                self._report.find("keyring", "chain.keyring", where=shown.where, message=message)
+
+    # Receipts.
+
+    def _read_receipt(self, shown: _Shown) -> None:
+        report = self._report
+        if shown.envelope.payload_type != RECEIPT_TYPE:
+            message = f"payload type {clip(shown.envelope.payload_type)}"
+            report.find("receipts", "format.unknown", where=shown.where, message=message)
+        facts = read_reported(shown.envelope.payload, shown.where, report)
+        if facts is None:
+            return
+        if self._keyring is not None and facts.ledger != self._keyring.origin:
+            message = f"got ledger {clip(facts.ledger)}, expected {clip(self._keyring.origin)}"
+            report.find("receipts", "receipt.foreign_ledger", where=shown.where, message=message)
+        sealed = self._check_seal(shown, facts)
+        issuer = self._issuers.number(facts.name, facts.key)
+        self._issuers.last[issuer] = max(self._issuers.last[issuer], shown.entry.index)
+        self._issuers.roles[issuer].add(role_of(facts.kind))
+        self._leaves[shown.entry.receipt] = Leaf(shown.entry.index, shown.entry.receipt, facts, sealed)
+
+    def _check_seal(self, shown: _Shown, facts: Facts) -> bool:
+        if shown.envelope.seal is None and facts.kind not in SEALED_KINDS:
+            return False
+        problem = self._seal_problem(shown, facts.key, facts.kind)
+        if problem is not None:
+            code, message = problem
+            self._report.find("seals", code, where=shown.where, message=message)
+        return problem is None
+
+    def _seal_problem(self, shown: _Shown, key: str, kind: str) -> tuple[str, str] | None:
+        if shown.envelope.seal is None:
+            return "seal.absent", f"a {kind} without its seal"
+        if shown.envelope.seal.key != key:
+            return "seal.issuer", f"the seal of this {kind} is by another key than its issuer's"
+        try:
+            verify_seal(shown.envelope)
+        except UnknownFormatError as error:
+            return "format.unknown", str(error)
+        except LedgerError as error:
+            return "seal.invalid", str(error)
+        return None
+
+    def _check_subject(self) -> tuple[Covered, tuple[str, ...]]:
+        """Check the tree below the subject and how it is covered; return that and the path to the covering seal."""
+        report = self._report
+        subject = self._leaves.get(self._bundle.subject)
+        if subject is None:
+            code = (
+                "check.unreachable" if report.failed("entries", "inclusion", "receipts", "heads") else "subject.absent"
+            )
+            report.find("subject", code, where=self._bundle.subject)
+            return Covered(), ()
+        report.ran("subject")
+        branch = Branch(self._leaves, report)
+        top = branch.close_of(subject) or subject
+        tree = branch.walk(top)
+        report.ran("trees", len(tree))
+        if subject.facts.kind == "opening" and top is subject:
+            message = f"opened at entry {subject.index}"
+            report.find("runs", "run.open", where=f"run {subject.id}", message=message)
+        elif self._options.closed and not branch.in_closed_run(subject):
+            report.find("runs", "run.open", where=f"run {subject.facts.run}")
+        return branch.attribute(subject, tree)
+
+    # Memory.
+
+    def _check_memory(self, memory: bytes | None, consistency: Consistency | None, *, pinned: bool) -> bytes | None:
+        report, head, keyring = self._report, self._head, self._keyring
+        if head is None or keyring is None or not self._signed or not pinned:
+            why = "only a head verified under a pinned log key is compared and remembered"
+            report.skip("memory", "check.unreachable", why, asked=self._options.memory)
+            return None
+        remembered = None
+        if memory is not None:
+            remembered = open_remembered(memory, origin=keyring.origin, log_keys=keyring.log_keys)
+            if remembered is None:
+                why = "what is remembered is not a head of this ledger under its log keys"
+                report.find("memory", "head.unreconciled", message=why)
+                return None
+        result = reconcile(self._bundle.checkpoint, head, remembered=remembered, whole=False, consistency=consistency)
+        report.ran("memory")
+        if result.relation is Relation.OLDER_UNPROVEN:
+            report.find("memory", "head.unreconciled", message=result.message, asked=self._options.memory)
+        code = _MEMORY_CODES.get(result.relation)
+        if code is not None:
+            if code == "head.first_seen" and self._options.memory:
+                code = "head.unseen"
+            report.find("memory", code, message=result.message)
+        return result.remember
