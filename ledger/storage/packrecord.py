@@ -69,9 +69,10 @@ def is_torn(tail: bytes) -> bool:
     header = _HEADER.match(written)
     if header is None:
         return b"sha256:".startswith(written) or _PARTIAL.fullmatch(written) is not None
+    length, content = int(header[2]), tail[header.end() : -1]
     # A whole record under a wrong length is damage: its bytes are worth keeping.
-    mistaken = hashlib.sha256(tail[header.end() : -1]).digest() == bytes.fromhex(header[1].decode("ascii"))
-    return header.end() + int(header[2]) >= len(written) and not mistaken
+    mistaken = len(content) != length and hashlib.sha256(content).hexdigest() == header[1].decode("ascii")
+    return header.end() + length >= len(written) and not mistaken
 
 
 def record_at(descriptor: int, start: int, key: bytes) -> bytes | None:

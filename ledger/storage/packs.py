@@ -16,6 +16,7 @@ Source: docs/spec/artifacts.md.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,7 @@ class _Pack:
 
     identity: tuple[int, int]
     index: PackIndex | None = None
+    written_ns: int = -1
     size: int = 0
     end: int = 0
     synced: int = 0
@@ -76,25 +78,22 @@ class Packs:
         Raises:
             StorageError: none of them counts as stored; the pack is cut back to what it was.
         """
+        self._find_current()
+        known = self._known_packs()
+        fresh = {key: data for key, data in records if not self._is_stored(key, data, known)}
+        if not fresh:
+            self._sync_current()
+            return
         descriptor, pack = self._open_for_append()
         path = self._path(self._current)
         try:
-            parts: list[bytes] = []
-            starts: dict[bytes, int] = {}
-            end = pack.end
-            for key, data in records:
-                if key not in starts and not self._is_stored(key, data, descriptor, pack):
-                    starts[key] = end
-                    parts.append(print_record(key, data))
-                    end += len(parts[-1])
-            if parts:
-                self._write(descriptor, b"".join(parts), pack.end)
-            elif pack.synced < pack.end:
-                # Whoever wrote these records may have ended before syncing them.
-                sync(descriptor)
-            pack.starts.update(starts)
-            pack.end = pack.size = pack.synced = end
-            if end - (pack.index.covers if pack.index else 0) >= self.index_bytes:
+            parts = [print_record(key, data) for key, data in fresh.items()]
+            ends = list(itertools.accumulate(map(len, parts), initial=pack.end))
+            self._write(descriptor, b"".join(parts), pack.end)
+            pack.starts.update(zip(fresh, ends, strict=False))
+            pack.end = pack.size = pack.synced = ends[-1]
+            pack.written_ns = os.fstat(descriptor).st_mtime_ns
+            if pack.end - (pack.index.covers if pack.index else 0) >= self.index_bytes:
                 self._write_index(self._current, pack)
         except OSError as error:
             raise storage_error(error, path) from error
@@ -112,28 +111,45 @@ class Packs:
                 sync(descriptor)
             raise
 
-    def _is_stored(self, key: bytes, data: bytes, descriptor: int, pack: _Pack) -> bool:
-        start = pack.find(key)
-        if start is not None and record_at(descriptor, start, key) == data:
-            return True
-        for number in range(self._current):
-            try:
-                closed = self._closed(number)
-                if closed.find(key) is not None and self._read(number, key) == data:
-                    return True
-            except FileNotFoundError:
-                continue
-        return False
+    def _find_current(self) -> None:
+        if self._current < 0:
+            self._current = max(self._numbers(), default=0)
+        while self._path(self._current + 1).exists():
+            # Others have appended to it before it was full.
+            self._known.pop(self._current, None)
+            self._current += 1
 
-    def _closed(self, number: int) -> _Pack:
-        """Return what is known of a pack that gets no further record, without looking whether it was written anew."""
-        pack = self._known.get(number)
-        if pack is None:
-            with self._opened(number) as descriptor:
-                pack = self._refresh(number, descriptor)
-            if pack.starts:
-                self._write_index(number, pack)
-        return pack
+    def _known_packs(self) -> list[tuple[int, _Pack]]:
+        """Return what is known of every pack, the current one first; the full ones are looked at once only."""
+        packs = []
+        for number in range(self._current, -1, -1):
+            pack = self._known.get(number) if number < self._current else None
+            if pack is None:
+                try:
+                    with self._opened(number) as descriptor:
+                        pack = self._refresh(number, descriptor)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    raise storage_error(error, self._path(number)) from error
+                if number < self._current and pack.starts:
+                    self._write_index(number, pack)
+            packs.append((number, pack))
+        return packs
+
+    def _is_stored(self, key: bytes, data: bytes, packs: list[tuple[int, _Pack]]) -> bool:
+        return any(pack.find(key) is not None and self._read(number, key) == data for number, pack in packs)
+
+    def _sync_current(self) -> None:
+        """Sync the current pack unless it is known to be: whoever wrote its last records may have ended before that."""
+        pack = self._known.get(self._current)
+        if pack is not None and pack.synced < pack.end:
+            try:
+                with self._opened(self._current) as descriptor:
+                    sync(descriptor)
+            except OSError as error:
+                raise storage_error(error, self._path(self._current)) from error
+            pack.synced = pack.end
 
     def find(self, key: bytes) -> list[bytes]:
         """Return the bytes of records named by 32 digest bytes, newest pack first; whether they match is not checked.
@@ -159,7 +175,7 @@ class Packs:
         for number in sorted(self._numbers()):
             try:
                 with self._opened(number) as descriptor:
-                    keys = list(self._scanned(descriptor).starts)
+                    keys = list(_scanned(descriptor).starts)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -205,10 +221,6 @@ class Packs:
 
     def _open_for_append(self) -> tuple[int, _Pack]:
         """Return the current pack, open for writing, with nothing behind its `end`; `_current` is its number."""
-        if self._current < 0:
-            self._current = max(self._numbers(), default=0)
-        while self._path(self._current + 1).exists():
-            self._current += 1
         while True:
             path = self._path(self._current)
             try:
@@ -252,23 +264,21 @@ class Packs:
         status = os.fstat(descriptor)
         identity = (status.st_dev, status.st_ino)
         pack = self._known.get(number)
-        if pack is None or pack.identity != identity:
+        if pack is not None and pack.identity == identity:
+            whole = pack.end == pack.size
+            if whole and pack.size == status.st_size and pack.written_ns == status.st_mtime_ns:
+                return pack
+            goes_on = whole and pack.size < status.st_size
+        else:
             index = PackIndex.load(self._index_path(number))
+            goes_on = index is not None and index.covers <= status.st_size
             pack = _Pack(identity, index=index, end=index.covers if index else 0)
-        if pack.size == status.st_size and pack.size:
-            return pack
-        if pack.end <= status.st_size and _ends_record(descriptor, pack.end):
-            _read_on(descriptor, pack, status.st_size)
-        if pack.end != status.st_size:
+        if goes_on and _ends_record(descriptor, pack.end):
+            _read_on(descriptor, pack, status)
+        if not goes_on or pack.end != status.st_size:
             # It does not go on where it was said to end: nothing known of it counts.
-            pack = self._scanned(descriptor)
+            pack = _scanned(descriptor)
         self._known[number] = pack
-        return pack
-
-    def _scanned(self, descriptor: int) -> _Pack:
-        status = os.fstat(descriptor)
-        pack = _Pack((status.st_dev, status.st_ino))
-        _read_on(descriptor, pack, status.st_size)
         return pack
 
     def _read(self, number: int, key: bytes, *, scan: bool = False) -> bytes | None:
@@ -279,11 +289,10 @@ class Packs:
                 start = pack.find(key)
                 data = None if start is None else record_at(descriptor, start, key)
                 if data is None and (start is not None or (scan and pack.index is not None)):
-                    pack = self._scanned(descriptor)
+                    # From here on the scan is what is known, so that it is made once.
+                    pack = self._known[number] = _scanned(descriptor)
                     start = pack.find(key)
-                    if start is not None:
-                        self._known[number] = pack
-                        data = record_at(descriptor, start, key)
+                    data = None if start is None else record_at(descriptor, start, key)
                 return data
         except FileNotFoundError:
             return None
@@ -346,15 +355,23 @@ class Packs:
         fsync_folder(self.folder)
 
 
-def _read_on(descriptor: int, pack: _Pack, size: int) -> None:
+def _scanned(descriptor: int) -> _Pack:
+    status = os.fstat(descriptor)
+    pack = _Pack((status.st_dev, status.st_ino))
+    _read_on(descriptor, pack, status)
+    return pack
+
+
+def _read_on(descriptor: int, pack: _Pack, status: os.stat_result) -> None:
     """Take in the records from the pack's `end` on; behind a break only those whose bytes match their digest."""
+    size = status.st_size
     for key, start, after in spans_of(descriptor, pack.end, size):
         pack.starts[key] = start
         pack.end = after
     if pack.end < size:
         for key, start, _ in stray_spans(os.pread(descriptor, size - pack.end, pack.end)):
             pack.starts.setdefault(key, pack.end + start)
-    pack.size = size
+    pack.size, pack.written_ns = size, status.st_mtime_ns
 
 
 def _ends_record(descriptor: int, end: int) -> bool:
