@@ -126,8 +126,8 @@ class Verdict:
 
     @property
     def findings(self) -> tuple[Check, ...]:
-        """The checks that are not `ok`, in order."""
-        return tuple(check for check in self.checks if check.status != "ok")
+        """The checks that are not `ok` and were asked for, in order."""
+        return tuple(check for check in self.checks if check.status != "ok" and check.asked)
 
     def to_json(self) -> bytes:
         """Return the verdict as canonical JSON."""

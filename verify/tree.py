@@ -18,9 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from ledger.facts import Facts
 from ledger.receipt import MAX_CHILDREN
 from ledger.words import TREE_KINDS
-from verify.facts import Facts
 
 __all__ = ["MAX_LEVELS", "MAX_TREE", "Find", "OpenRun", "TreeFold"]
 
@@ -144,7 +144,7 @@ class TreeFold:
                 else:
                     bare += node.bare
                     for needed, first in node.needs.items():
-                        needs.setdefault(needed, first)
+                        needs[needed] = min(first, needs.get(needed, first))
                 node.needs = None
         height += 1
         if facts.kind == "outcome":
