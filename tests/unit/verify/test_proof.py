@@ -174,6 +174,11 @@ def test_a_state_that_cannot_be_is_refused(state):
     assert code(RootFold.resume, state=state) == "proof.malformed"
 
 
+def test_a_leaf_is_hashed_apart_from_a_node():
+    assert verify.proof.leaf_hash(b"\x05") == LEAVES[5]
+    assert verify.proof.leaf_hash(LEAVES[0] + LEAVES[1]) != root(2)
+
+
 def test_no_range_starts_before_the_first_leaf():
     assert code(RootFold, start=-1) == "proof.malformed"
 
