@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ledger.facts import Facts
 from ledger.receipt import MAX_CHILDREN
-from verify.facts import Facts
 from verify.report import Covered, Report
 from verify.tree import MAX_LEVELS, MAX_TREE
 

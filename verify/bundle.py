@@ -19,11 +19,11 @@ from ledger.digest import digest
 from ledger.entry import Entry, parse_entry
 from ledger.envelope import RECEIPT_TYPE, Envelope, parse_envelope, verify_seal
 from ledger.errors import FormatError, LedgerError, UnknownFormatError, clip
+from ledger.facts import Facts
 from ledger.receipt import Header, Key
 from ledger.words import SEALED_KINDS
 from verify.branch import Branch, Leaf
 from verify.errors import ProofError
-from verify.facts import Facts
 from verify.keyring import Keyring, header_problem
 from verify.memory import Consistency, Relation, open_remembered, reconcile
 from verify.options import Options

@@ -11,8 +11,8 @@ from __future__ import annotations
 from ledger.digest import digest
 from ledger.envelope import RECEIPT_TYPE, Envelope, parse_envelope, verify_seal
 from ledger.errors import FormatError, LedgerError, UnknownFormatError, clip
+from ledger.facts import Facts
 from ledger.words import SEALED_KINDS
-from verify.facts import Facts
 from verify.options import Options
 from verify.pins import judge_issuer, trust_used
 from verify.receipts import read_reported, role_of

@@ -7,10 +7,10 @@ from typing import Final
 
 from ledger.envelope import RECEIPT_TYPE, pae
 from ledger.errors import CanonicalError, FormatError, LedgerError, UnknownFormatError, clip
+from ledger.facts import Facts, read_facts
 from ledger.keys import parse_base64, verify_signature
 from ledger.words import SEALED_KINDS
 from verify.chain import Rows
-from verify.facts import Facts, read_facts
 from verify.report import Covered, Report
 from verify.tree import TreeFold
 

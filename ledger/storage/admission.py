@@ -20,10 +20,11 @@ from typing import Final
 
 from ledger.envelope import RECEIPT_TYPE, Envelope, verify_seal
 from ledger.errors import AdmissionError, AlreadyClosedError, SignatureError, UnknownFormatError, clip
+from ledger.facts import Facts
 from ledger.keys import next_digest
-from ledger.receipt import Header, InRun, Key, Opening, Outcome, Receipt, Run, Step, children_of
+from ledger.receipt import Header, Key, Opening, Receipt, parse_receipt
 from ledger.storage.state import Keyring, Pending, RunState, State
-from ledger.words import SEALED_KINDS, Kind
+from ledger.words import SEALED_KINDS, TREE_KINDS, Kind
 
 __all__ = [
     "LEVELS_A_RUN",
@@ -42,11 +43,12 @@ STEP_LEVELS: Final = 8
 """How deep steps nest inside a run."""
 LEVELS_A_RUN: Final = STEP_LEVELS + 4
 """Levels kept for a run inside another: its `run`, the outcome that commits it, a step that folds, and the steps around."""
+_IN_RUN: Final = TREE_KINDS - {Kind.OPENING}
 _KEPT_FOR_CLOSING: Final = 8
 """Receipts kept free in each tree: its `run`, the steps that fold long lists, and outcomes of what is under way."""
 
 
-def check_seal(envelope: Envelope, receipt: Receipt, *, origin: str) -> None:
+def check_seal(envelope: Envelope, receipt: Facts, *, origin: str) -> None:
     """Raise unless the envelope may carry this receipt in this ledger.
 
     Raises:
@@ -66,38 +68,38 @@ def check_seal(envelope: Envelope, receipt: Receipt, *, origin: str) -> None:
         if receipt.kind in SEALED_KINDS:
             raise SignatureError(f"receipt: kind {receipt.kind} is always sealed, got no seal", code="seal.absent")
         return
-    if envelope.seal.key != receipt.issuer.key:
+    if envelope.seal.key != receipt.key:
         raise AdmissionError("receipt: the seal is by another key than the issuer's", code="seal.issuer")
     verify_seal(envelope)
 
 
-def check_tree(state: State, receipt: Receipt, *, sealed: bool, index: int) -> None:
+def check_tree(state: State, receipt: Facts, *, sealed: bool, index: int) -> None:
     """Raise unless the receipt may follow what the state holds.
 
     Raises:
         AdmissionError: a rule of receipt trees; the state is unchanged.
         AlreadyClosedError: its run is closed.
     """
-    if isinstance(receipt, Header) != (index == 0):
+    if (receipt.kind == Kind.HEADER) != (index == 0):
         raise AdmissionError(f"entry {index}: only entry 0 is a header", code="chain.first_entry")
-    if isinstance(receipt, Opening) and receipt.parent_opening is not None:
+    if receipt.parent_opening is not None:
         parent = _open_run(state, receipt.parent_opening)
         _check_room(state, parent, kept=2 * _KEPT_FOR_CLOSING)
         if parent.level + LEVELS_A_RUN + 4 > MAX_LEVELS:
             raise AdmissionError(
                 f"run: {parent.level // LEVELS_A_RUN + 1} runs are open around it already", code="tree.too_deep"
             )
-    if not isinstance(receipt, InRun):
+    if receipt.kind not in _IN_RUN or receipt.run is None:
         return
     run = _open_run(state, receipt.run)
-    if not sealed and (receipt.issuer.name, receipt.issuer.key) != (run.issuer_name, run.issuer_key):
+    if not sealed and (receipt.name, receipt.key) != (run.issuer_name, run.issuer_key):
         raise AdmissionError(
-            f"receipt: unsealed, got issuer {clip(receipt.issuer.name)}, expected the run's {clip(run.issuer_name)}",
+            f"receipt: unsealed, got issuer {clip(receipt.name)}, expected the run's {clip(run.issuer_name)}",
             code="receipt.borrowed_issuer",
         )
-    if not isinstance(receipt, Run | Outcome):
+    if receipt.kind not in (Kind.RUN, Kind.OUTCOME):
         _check_room(state, run, kept=_KEPT_FOR_CLOSING)
-    if isinstance(receipt, Outcome | Step | Run):
+    if receipt.kind in (Kind.OUTCOME, Kind.STEP, Kind.RUN):
         _check_children(state, receipt, run, sealed=sealed)
 
 
@@ -126,11 +128,11 @@ def _check_room(state: State, run: RunState, *, kept: int) -> None:
         )
 
 
-def _check_children(state: State, receipt: Outcome | Step | Run, run: RunState, *, sealed: bool) -> None:
+def _check_children(state: State, receipt: Facts, run: RunState, *, sealed: bool) -> None:
     children = receipt.children
     if len(set(children)) != len(children):
         raise AdmissionError(f"{receipt.kind}: a child is listed twice", code="tree.repeated")
-    foreign_seal = sealed and (receipt.issuer.name, receipt.issuer.key) != (run.issuer_name, run.issuer_key)
+    foreign_seal = sealed and (receipt.name, receipt.key) != (run.issuer_name, run.issuer_key)
     height = 0
     for child in children:
         pending = state.pending(child)
@@ -142,32 +144,61 @@ def _check_children(state: State, receipt: Outcome | Step | Run, run: RunState, 
             raise AdmissionError(
                 f"{receipt.kind}: child {child[:15]} is unsealed and of another issuer", code="receipt.borrowed_issuer"
             )
-        if pending.kind == Kind.OPENING and not isinstance(receipt, Run):
+        if pending.kind == Kind.OPENING and receipt.kind != Kind.RUN:
             raise AdmissionError(f"{receipt.kind}: only a run commits its opening", code="tree.order")
         height = max(height, pending.height + 1)
-    above = 0 if isinstance(receipt, Run) else 2  # the `run`, and a step that folds
+    above = 0 if receipt.kind == Kind.RUN else 2  # the `run`, and a step that folds
     if run.level + height + above > MAX_LEVELS:
         raise AdmissionError(
             f"{receipt.kind}: got {run.level + height + above} levels, expected at most {MAX_LEVELS}",
             code="tree.too_deep",
         )
-    if isinstance(receipt, Outcome) and children[0] != receipt.intent:
-        raise AdmissionError("outcome: the first child is not its intent", code="tree.order")
-    if isinstance(receipt, Outcome) and (intent := state.pending(receipt.intent)) and intent.kind != Kind.INTENT:
-        raise AdmissionError("outcome: what it settles is not an intent", code="tree.order")
-    if isinstance(receipt, Run):
-        if children[0] != run.id:
+    _check_order(state, receipt, run)
+
+
+def _check_order(state: State, receipt: Facts, run: RunState) -> None:
+    if receipt.kind == Kind.OUTCOME:
+        if receipt.children[0] != receipt.intent:
+            raise AdmissionError("outcome: the first child is not its intent", code="tree.order")
+        intent = state.pending(receipt.intent)
+        if intent is not None and intent.kind != Kind.INTENT:
+            raise AdmissionError("outcome: what it settles is not an intent", code="tree.order")
+    if receipt.kind == Kind.RUN:
+        if receipt.children[0] != run.id:
             raise AdmissionError("run: the first child is not its opening", code="tree.order")
-        left = {p.id for p in state.pending_of(run.id)} - set(children)
+        left = {p.id for p in state.pending_of(run.id)} - set(receipt.children)
         if left:
             raise AdmissionError(f"run: {len(left)} receipts of the run are left out", code="tree.uncommitted")
 
 
-def apply(state: State, receipt: Receipt, *, id_: str, index: int, sealed: bool) -> None:
+def apply(state: State, receipt: Facts, payload: bytes, *, id_: str, index: int, sealed: bool) -> None:
     """Change the state by a receipt that is in the journal; tolerant, since what is written is written."""
-    if isinstance(receipt, Opening):
-        parent = state.run(receipt.parent_opening) if receipt.parent_opening else None
-        run = RunState(
+    if receipt.kind == Kind.OPENING:
+        _apply_opening(state, payload, id_=id_, index=index)
+        return
+    known = state.run(receipt.run) if receipt.kind in _IN_RUN and receipt.run is not None else None
+    if known is None:
+        return
+    height = _commit_children(state, receipt)
+    _count(state, known.root)
+    if receipt.kind != Kind.RUN:
+        state.add_pending(Pending(id_, known.id, index, receipt.kind, height, uncovered=not sealed, intent=None))
+        return
+    if known.closed is None:
+        known.closed = index
+        state.put_run(known)
+    parent = state.run(known.parent) if known.parent else None
+    if parent is not None and parent.closed is None:
+        intent = known.parent_intent
+        state.add_pending(Pending(id_, parent.id, index, receipt.kind, height, uncovered=False, intent=intent))
+
+
+def _apply_opening(state: State, payload: bytes, *, id_: str, index: int) -> None:
+    receipt = parse_receipt(payload)
+    assert isinstance(receipt, Opening)  # noqa: S101  its facts said so
+    parent = state.run(receipt.parent_opening) if receipt.parent_opening else None
+    state.put_run(
+        RunState(
             id_,
             index,
             receipt.name,
@@ -180,32 +211,15 @@ def apply(state: State, receipt: Receipt, *, id_: str, index: int, sealed: bool)
             parent.level + LEVELS_A_RUN if parent else 0,
             0 if parent else 1,
         )
-        state.put_run(run)
-        if parent:
-            _count(state, parent.root)
-        state.add_pending(Pending(id_, id_, index, receipt.kind, 0, uncovered=False, intent=None))
-    if not isinstance(receipt, InRun):
-        return
-    known = state.run(receipt.run)
-    if known is None:
-        return
-    height = _commit_children(state, receipt)
-    _count(state, known.root)
-    if isinstance(receipt, Run):
-        if known.closed is None:
-            known.closed = index
-            state.put_run(known)
-        parent = state.run(known.parent) if known.parent else None
-        if parent is not None and parent.closed is None:
-            pending = Pending(id_, parent.id, index, receipt.kind, height, uncovered=False, intent=known.parent_intent)
-            state.add_pending(pending)
-        return
-    state.add_pending(Pending(id_, known.id, index, receipt.kind, height, uncovered=not sealed, intent=None))
+    )
+    if parent:
+        _count(state, parent.root)
+    state.add_pending(Pending(id_, id_, index, receipt.kind, 0, uncovered=False, intent=None))
 
 
-def _commit_children(state: State, receipt: Receipt) -> int:
+def _commit_children(state: State, receipt: Facts) -> int:
     height = 0
-    for child in children_of(receipt):
+    for child in receipt.children:
         pending = state.pending(child)
         if pending is not None:
             height = max(height, pending.height + 1)
@@ -239,7 +253,7 @@ def check_key(keyring: Keyring, receipt: Key) -> None:
         )
 
 
-def keyring_after(keyring: Keyring, receipt: Receipt, *, id_: str) -> Keyring:
+def keyring_after(keyring: Keyring, receipt: Receipt | None, *, id_: str) -> Keyring:
     """Return the keys in force after a receipt; most receipts change nothing."""
     if isinstance(receipt, Header):
         return Keyring(

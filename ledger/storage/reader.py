@@ -21,7 +21,8 @@ from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError,
 from ledger.line import HEAD_PREFIX, parse_entry_line, parse_head_line
 from ledger.merkle import Frontier, leaf_hash, root_of, tree_of
 from ledger.receipt import Header, parse_receipt
-from ledger.storage.journal import Stored, read_segment, segments
+from ledger.storage.durable import storage_error
+from ledger.storage.journal import Stored, read_segment, segment_path, segments
 from ledger.storage.state import State
 from ledger.storage.tiles import Tiles
 
@@ -40,6 +41,7 @@ class Reader:
         self._folder = folder
         self._state = State(folder, read_only=True)
         self._tiles = Tiles(folder)
+        self._size_seen = 0
 
     def header(self) -> Header:
         """Return the header.
@@ -49,11 +51,15 @@ class Reader:
             DamagedError: entry 0 is no header.
             UnknownFormatError: a newer format.
         """
-        stored = self.line_at(0, 0)
-        if stored is None:
+        segments(self._folder)
+        try:
+            line = self._line(0, 0)
+        except OSError as error:
+            raise storage_error(error, segment_path(self._folder, 0)) from error
+        if not line:
             raise NotFoundError(f"ledger: {str(self._folder)!r} has no entry 0", code="ledger.absent")
         try:
-            receipt = parse_receipt(stored.envelope.payload)
+            receipt = parse_receipt(_stored(line, 0, 0).envelope.payload)
         except FormatError as error:
             raise DamagedError(f"entry 0: {error}", where="entry 0") from error
         if not isinstance(receipt, Header):
@@ -73,9 +79,12 @@ class Reader:
             NotFoundError: no commit in the folder.
         """
         for first in reversed(segments(self._folder)):
-            line = _last_head_line(read_segment(self._folder, first))
-            if line is not None:
-                return parse_head_line(line)[0]
+            size_bytes = segment_path(self._folder, first).stat().st_size
+            # Nearly always the last line, so a block at the end is enough.
+            for start in (max(0, size_bytes - _BLOCK), 0):
+                line = _last_head_line(read_segment(self._folder, first, start), whole=start == 0)
+                if line is not None:
+                    return parse_head_line(line)[0]
         raise NotFoundError(f"ledger: {str(self._folder)!r} holds no head", code="ledger.absent")
 
     def head(self) -> Head:
@@ -84,19 +93,26 @@ class Reader:
 
     def line_at(self, segment: int, offset: int) -> Stored | None:
         """Return the entry whose line starts at an offset of a segment, None where none does."""
+        try:
+            return _stored(self._line(segment, offset), segment, offset)
+        except (LedgerError, OSError):
+            return None
+
+    def _line(self, segment: int, offset: int) -> bytes:
+        """Return the whole line that starts at an offset, empty where none does."""
         data = b""
         while b"\n" not in data:
-            try:
-                more = read_segment(self._folder, segment, offset + len(data), _BLOCK)
-            except OSError:
-                return None
+            more = read_segment(self._folder, segment, offset + len(data), _BLOCK)
             if not more:
-                return None
+                return b""
             data += more
-        try:
-            return _stored(data[: data.index(b"\n")], segment, offset)
-        except LedgerError:
-            return None
+        return data[: data.index(b"\n")]
+
+    def _is_committed(self, index: int) -> bool:
+        """Return whether the newest head covers an index. Heads only grow, so what one covered stays covered."""
+        if index >= self._size_seen:
+            self._size_seen = self.head().size
+        return index < self._size_seen
 
     def get(self, receipt: str) -> Stored:
         """Return the entry of a receipt by its full id.
@@ -106,7 +122,7 @@ class Reader:
         """
         for segment, offset in self._hints(lambda state: state.places(bytes.fromhex(receipt[7:]))):
             stored = self.line_at(segment, offset)
-            if stored is not None and stored.entry.receipt == receipt:
+            if stored is not None and stored.entry.receipt == receipt and self._is_committed(stored.entry.index):
                 return stored
         for stored in self._containing(f'"receipt":"{receipt}"'.encode("ascii")):
             if stored.entry.receipt == receipt:
@@ -123,12 +139,15 @@ class Reader:
             )
         digits = match[1]
         found = set()
+        self._state.close()  # what it has read of an older state is older still
         for segment, offset in self._hints(lambda state: state.starting_with(digits[:16], limit)):
             stored = self.line_at(segment, offset)
-            if stored is not None:
+            if stored is not None and self._is_committed(stored.entry.index):
                 found.add(stored.entry.receipt)
-        if not found:
-            found = {each.entry.receipt for each in self._containing(f'"receipt":"sha256:{digits}'.encode("ascii"))}
+        newer = self._containing(
+            f'"receipt":"sha256:{digits}'.encode("ascii"), first=self._saved_segment() if found else 0
+        )
+        found.update(stored.entry.receipt for stored in newer)
         return sorted(each for each in found if each.startswith(f"sha256:{digits}"))[:limit]
 
     def at(self, index: int) -> Stored:
@@ -148,7 +167,7 @@ class Reader:
                 if end < 0:
                     break
                 stored = _stored(data[start:end], known[position], start)
-                if stored.entry.index == index:
+                if stored.entry.index == index and self._is_committed(index):
                     return stored
                 mark = data.find(b'","index":%d,"keyring":' % index, end)
         raise NotFoundError(f"entry {index}: not in this ledger")
@@ -163,22 +182,30 @@ class Reader:
         stop = size if stop is None else min(stop, size)
         known = segments(self._folder)
         first = max(bisect_right(known, start) - 1, 0)
+        following = known[first]
         for segment in known[first:]:
             if segment >= stop:
-                return
+                break
             offset = 0
             for line in read_segment(self._folder, segment).split(b"\n"):
                 if line and not line.startswith(HEAD_PREFIX):
+                    where = f"journal/{segment:016d}.jsonl byte {offset}"
                     try:
                         stored = _stored(line, segment, offset)
                     except FormatError as error:
-                        where = f"journal/{segment:016d}.jsonl byte {offset}"
                         raise DamagedError(f"{where}: {error}", where=where) from error
                     if stored.entry.index >= stop:
-                        return
+                        break
+                    if stored.entry.index != following:
+                        raise DamagedError(
+                            f"{where}: got index {stored.entry.index}, expected {following}", where=where
+                        )
+                    following += 1
                     if stored.entry.index >= start:
                         yield stored
                 offset += len(line) + 1
+        if following < stop and start < stop:
+            raise DamagedError(f"journal: entries {following} to {stop - 1} are missing", where=f"entry {following}")
 
     def backwards(self, *needles: bytes) -> Iterator[Stored]:
         """Yield the committed entries whose receipts hold one of the texts, the newest first."""
@@ -211,7 +238,7 @@ class Reader:
                 end = data.find(b"\n", mark)
                 if end < 0:
                     break
-                if b',"children":[' in data[start:mark] and not data.startswith(HEAD_PREFIX, start):
+                if b'"children":[' in data[start:mark] and not data.startswith(HEAD_PREFIX, start):
                     stored = _stored(data[start:end], segment, start)
                     if after < stored.entry.index < size and receipt in _children(stored):
                         return stored
@@ -242,6 +269,14 @@ class Reader:
             frontier.append(leaf_hash(stored.entry_bytes))
         return frontier.root()
 
+    def _saved_segment(self) -> int:
+        """Return the segment that the saved state reaches into: everything before it is in the state."""
+        try:
+            saved = self._state.load()
+        except (sqlite3.Error, ValueError, KeyError, TypeError, LedgerError):
+            saved = None
+        return 0 if saved is None else saved[0].segment
+
     def _hints(self, ask: Callable[[State], list[tuple[int, int, int]]]) -> list[tuple[int, int]]:
         try:
             return [(segment, offset) for _, segment, offset in ask(self._state)]
@@ -249,10 +284,12 @@ class Reader:
             self._state.close()
             return []
 
-    def _containing(self, needle: bytes) -> Iterator[Stored]:
-        """Yield the committed entries whose own bytes hold `needle`, newest segment first, by a scan of the journal."""
+    def _containing(self, needle: bytes, *, first: int = 0) -> Iterator[Stored]:
+        """Yield the committed entries whose own bytes hold `needle`, newest segment first, down to the segment `first`."""
         size = self.head().size
         for segment in reversed(segments(self._folder)):
+            if segment < first:
+                return
             data = read_segment(self._folder, segment)
             mark = data.find(needle)
             while mark >= 0:
@@ -282,13 +319,13 @@ def _children(stored: Stored) -> tuple[str, ...]:
     return getattr(receipt, "children", ())
 
 
-def _last_head_line(data: bytes) -> bytes | None:
-    """Return the last whole head line, or a last line that lacks only its LF."""
+def _last_head_line(data: bytes, *, whole: bool) -> bytes | None:
+    """Return the last whole head line, or a last line that lacks only its LF; `whole` if `data` begins with a line."""
     end = len(data)
     while end > 0:
         start = data.rfind(b"\n", 0, end) + 1
         line = data[start:end]
-        if line.startswith(HEAD_PREFIX) and line.endswith(b'"}'):
+        if line.startswith(HEAD_PREFIX) and line.endswith(b'"}') and (start > 0 or whole):
             return line
         end = start - 1
     return None

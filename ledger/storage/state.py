@@ -1,7 +1,8 @@
 """Derived state of a ledger in SQLite: where each receipt lies, which runs are open, what in them is not yet committed.
 
-`state.sqlite` is stamped with the tail it was made from, in the same transaction. A writer catches it up under the lock or
-makes it again; nothing is decided on a stale one. Readers treat every answer as a hint and check it against the journal.
+`state.sqlite` is stamped with the tail it was made from, in the same transaction. A writer keeps what its last commits changed
+in memory and saves now and then; another writer catches up from the journal, so nothing is decided on a stale state. Readers
+treat every answer as a hint and check it against the journal.
 
 Source: docs/spec/journal.md, "Derived files".
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,12 @@ from ledger.storage.journal import Tail
 __all__ = ["Keyring", "Pending", "RunState", "State"]
 
 _VERSION: Final = 1
+_VARIABLES: Final = 500
+_SAVE_AFTER_COMMITS: Final = 64
+_SAVE_AFTER_CHANGES: Final = 8_192
+_PLACES: Final = (
+    "SELECT idx, segment, offset FROM ids WHERE {0} UNION SELECT idx, segment, offset FROM same_prefix WHERE {0}"
+)
 _SCHEMA: Final = """
 CREATE TABLE stamp (one INTEGER PRIMARY KEY CHECK (one = 1), tail BLOB NOT NULL, keyring BLOB NOT NULL);
 CREATE TABLE ids (prefix INTEGER PRIMARY KEY, idx INTEGER NOT NULL, segment INTEGER NOT NULL, offset INTEGER NOT NULL);
@@ -91,21 +98,35 @@ class Pending:
     """For the root of a child run: the intent of the call that started it."""
 
 
+Place = tuple[int, int, int]
+"""Index, segment, offset of a receipt's line."""
+
+
 @dataclass(slots=True)
 class _Changes:
-    """What a transaction has changed and not yet written."""
+    """What changed since the state was saved."""
 
     runs: dict[str, RunState] = field(default_factory=dict)
+    """Runs that were looked at; those in `dirty` are changed."""
     dirty: set[str] = field(default_factory=set)
     pending: dict[str, Pending] = field(default_factory=dict)
-    gone: list[tuple[str]] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+    ids: dict[int, list[Place]] = field(default_factory=dict)
+    commits: int = 0
+
+    def size(self) -> int:
+        return len(self.dirty) + len(self.pending) + len(self.gone) + len(self.ids)
 
 
 class State:
-    """The derived state of one ledger folder. A writer calls `begin`, changes, and `commit` or `rollback`."""
+    """The derived state of one ledger folder: what was saved, and what changed since.
+
+    A writer changes it under the lock, calls `advance` for each commit that is durable, and `load` after anything else: what is
+    not saved is dropped then, and read from the journal again.
+    """
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        self._path = folder / "state.sqlite"
+        self._path = folder.absolute() / "state.sqlite"
         self._read_only = read_only
         self._db: sqlite3.Connection | None = None
         self._pid = 0
@@ -119,7 +140,7 @@ class State:
         # A connection inherited over a fork is left alone: closing it here would release the parent's locks.
         if self._read_only:
             # Reading writes nothing: without `immutable`, SQLite would make files beside the database.
-            db = sqlite3.connect(f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+            db = sqlite3.connect(f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
         else:
             db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
             db.execute("PRAGMA journal_mode=WAL")
@@ -138,95 +159,97 @@ class State:
     def reset(self) -> None:
         """Forget everything, also a file that SQLite cannot read."""
         self.close()
+        self._changes = _Changes()
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 self._path.with_name(self._path.name + suffix).unlink()
         self._connection()
 
-    # Transactions.
+    # Loading and saving.
 
     def load(self) -> tuple[Tail, Keyring] | None:
-        """Return the tail and keys that the state was made from, None where it was never made.
+        """Drop what is not saved; return the tail and keys that the saved state was made from, None where it was never made.
 
         Raises:
             sqlite3.Error: the file is damaged or of another version.
         """
+        self._changes = _Changes()
         row = self._connection().execute("SELECT tail, keyring FROM stamp").fetchone()
         return None if row is None else (_tail_of(orjson.loads(row[0])), Keyring(**orjson.loads(row[1])))
 
-    def begin(self) -> None:
-        """Start a transaction."""
-        self._changes = _Changes()
-        self._connection().execute("BEGIN IMMEDIATE")
+    def advance(self, tail: Tail, keyring: Keyring) -> None:
+        """Take what changed as that of a durable commit which leads to `tail`; save if much has come together."""
+        self._changes.commits += 1
+        if self._changes.commits >= _SAVE_AFTER_COMMITS or self._changes.size() >= _SAVE_AFTER_CHANGES:
+            self.save(tail, keyring)
 
-    def rollback(self) -> None:
-        """Drop what the transaction changed."""
-        self._changes = _Changes()
-        db = self._connection()
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+    def unsaved(self) -> bool:
+        """Return whether commits are not saved yet."""
+        return self._changes.commits > 0
 
-    def commit(self, tail: Tail, keyring: Keyring) -> None:
-        """Write the changes with the stamp of the tail that they lead to."""
+    def save(self, tail: Tail, keyring: Keyring) -> None:
+        """Write what changed with the stamp of the tail that it leads to."""
         db, changes = self._connection(), self._changes
-        if changes.gone:
-            db.executemany("DELETE FROM pending WHERE id = ?", changes.gone)
-        if changes.pending:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            self._save_ids(db)
+            db.executemany("DELETE FROM pending WHERE id = ?", [(id_,) for id_ in changes.gone])
             db.executemany(
                 "INSERT OR REPLACE INTO pending VALUES (?,?,?,?,?,?,?)",
                 [(p.id, p.run, p.index, p.kind, p.height, p.uncovered, p.intent) for p in changes.pending.values()],
             )
-        for id_ in changes.dirty:
-            run = changes.runs[id_]
-            db.execute("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", _row_of(run))
-        stamp = (orjson.dumps(_value_of(tail)), orjson.dumps(keyring))
-        db.execute("INSERT OR REPLACE INTO stamp VALUES (1, ?, ?)", stamp)
-        db.execute("COMMIT")
+            db.executemany(
+                "INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                [_row_of(changes.runs[id_]) for id_ in changes.dirty],
+            )
+            stamp = (orjson.dumps(_value_of(tail)), orjson.dumps(keyring))
+            db.execute("INSERT OR REPLACE INTO stamp VALUES (1, ?, ?)", stamp)
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
         self._changes = _Changes()
+
+    def _save_ids(self, db: sqlite3.Connection) -> None:
+        rows = [(prefix, *places[0]) for prefix, places in self._changes.ids.items()]
+        more = [(prefix, *place) for prefix, places in self._changes.ids.items() for place in places[1:]]
+        if db.executemany("INSERT OR IGNORE INTO ids VALUES (?,?,?,?)", rows).rowcount != len(rows):
+            held = "SELECT 1 FROM ids WHERE prefix = ? AND idx = ?"
+            more += [row for row in rows if db.execute(held, row[:2]).fetchone() is None]
+        db.executemany("INSERT OR REPLACE INTO same_prefix VALUES (?,?,?,?)", more)
 
     # Receipt ids.
 
-    def add_ids(self, rows: Iterable[tuple[bytes, int, int, int]]) -> bool:
-        """Add (digest, index, segment, offset) rows; return whether every prefix was new.
+    def add_id(self, raw: bytes, place: Place) -> None:
+        """Keep where a receipt lies, by its digest."""
+        self._changes.ids.setdefault(_prefix(raw), []).append(place)
 
-        Where it was not, the rows that were new are in, the others are not: ask `places` and roll back, or `add_same_prefix`.
-        """
-        db = self._connection()
-        values = [(_prefix(raw), index, segment, offset) for raw, index, segment, offset in rows]
-        cursor = db.executemany("INSERT OR IGNORE INTO ids VALUES (?,?,?,?)", values)
-        return cursor.rowcount == len(values)
+    def places(self, raw: bytes) -> list[Place]:
+        """Return the place of every receipt that shares the first eight bytes of a digest."""
+        prefix = _prefix(raw)
+        rows = self._connection().execute(_PLACES.format("prefix = ?1"), (prefix,)).fetchall()
+        return rows + self._changes.ids.get(prefix, [])
 
-    def add_same_prefix(self, raw: bytes, index: int, segment: int, offset: int) -> None:
-        """Add a receipt whose first eight bytes another receipt shares."""
-        self._connection().execute(
-            "INSERT OR REPLACE INTO same_prefix VALUES (?,?,?,?)", (_prefix(raw), index, segment, offset)
-        )
+    def sharing_prefix(self, raws: Sequence[bytes]) -> list[bytes]:
+        """Return those of some digests whose first eight bytes a receipt of the ledger shares: few, and mostly none."""
+        db, unsaved = self._connection(), self._changes.ids
+        by_prefix: dict[int, list[bytes]] = {}
+        for raw in raws:
+            by_prefix.setdefault(_prefix(raw), []).append(raw)
+        prefixes = list(by_prefix)
+        held = {prefix for prefix in prefixes if prefix in unsaved}
+        for start in range(0, len(prefixes), _VARIABLES):
+            chunk = prefixes[start : start + _VARIABLES]
+            marks = ",".join("?" * len(chunk))
+            rows = db.execute(f"SELECT prefix FROM ids WHERE prefix IN ({marks})", chunk)  # noqa: S608  only marks
+            held.update(prefix for (prefix,) in rows.fetchall())
+        return [raw for prefix in held for raw in by_prefix[prefix]]
 
-    def places(self, raw: bytes) -> list[tuple[int, int, int]]:
-        """Return (index, segment, offset) of every receipt that shares the first eight bytes of a digest."""
-        rows: list[tuple[int, int, int]] = (
-            self._connection()
-            .execute(
-                "SELECT idx, segment, offset FROM ids WHERE prefix = ?1 "
-                "UNION SELECT idx, segment, offset FROM same_prefix WHERE prefix = ?1",
-                (_prefix(raw),),
-            )
-            .fetchall()
-        )
-        return rows
-
-    def starting_with(self, digits: str, limit: int) -> list[tuple[int, int, int]]:
-        """Return (index, segment, offset) of receipts whose id starts with 1 to 16 hexadecimal digits."""
+    def starting_with(self, digits: str, limit: int) -> list[Place]:
+        """Return the places of saved receipts whose id starts with 1 to 16 hexadecimal digits."""
         low, high = (_prefix(bytes.fromhex(digits.ljust(16, pad))) for pad in "0f")
-        rows: list[tuple[int, int, int]] = (
-            self._connection()
-            .execute(
-                "SELECT idx, segment, offset FROM ids WHERE prefix BETWEEN ?1 AND ?2 "
-                "UNION SELECT idx, segment, offset FROM same_prefix WHERE prefix BETWEEN ?1 AND ?2 LIMIT ?3",
-                (low, high, limit),
-            )
-            .fetchall()
-        )
+        query = _PLACES.format("prefix BETWEEN ?1 AND ?2") + " LIMIT ?3"
+        rows: list[Place] = self._connection().execute(query, (low, high, limit)).fetchall()
         return rows
 
     # Runs and what waits in them.
@@ -249,30 +272,36 @@ class State:
 
     def open_runs(self) -> list[RunState]:
         """Return the runs that are not closed, oldest first."""
-        rows = self._connection().execute("SELECT * FROM runs WHERE closed IS NULL ORDER BY idx").fetchall()
-        return [RunState(*row) for row in rows]
+        rows = self._connection().execute("SELECT * FROM runs WHERE closed IS NULL").fetchall()
+        found = {row[0]: RunState(*row) for row in rows}
+        found |= self._changes.runs
+        return sorted((run for run in found.values() if run.closed is None), key=lambda run: run.index)
 
     def pending(self, id_: str) -> Pending | None:
         """Return a receipt that nothing commits yet, by its id."""
         changes = self._changes
         if id_ in changes.pending:
             return changes.pending[id_]
-        if (id_,) in changes.gone:
+        if id_ in changes.gone:
             return None
         row = self._connection().execute("SELECT * FROM pending WHERE id = ?", (id_,)).fetchone()
         return None if row is None else _pending_of(row)
 
     def pending_of(self, run: str) -> list[Pending]:
         """Return what nothing commits yet in a run, in chain order."""
-        rows = self._connection().execute("SELECT * FROM pending WHERE run = ? ORDER BY idx", (run,)).fetchall()
-        gone = {id_ for (id_,) in self._changes.gone}
-        kept = [p for row in rows if (p := _pending_of(row)).id not in gone]
-        return kept + [p for p in self._changes.pending.values() if p.run == run]
+        rows = self._connection().execute("SELECT * FROM pending WHERE run = ?", (run,)).fetchall()
+        return self._with_changes(rows, lambda pending: pending.run == run)
 
     def child_roots(self, intent: str) -> list[Pending]:
         """Return the roots of child runs that a call started and nothing commits yet, in chain order."""
-        rows = self._connection().execute("SELECT * FROM pending WHERE intent = ? ORDER BY idx", (intent,)).fetchall()
-        return [_pending_of(row) for row in rows]
+        rows = self._connection().execute("SELECT * FROM pending WHERE intent = ?", (intent,)).fetchall()
+        return self._with_changes(rows, lambda pending: pending.intent == intent)
+
+    def _with_changes(self, rows: list[tuple[Any, ...]], wanted: Callable[[Pending], bool]) -> list[Pending]:
+        changes = self._changes
+        found = [p for row in rows if (p := _pending_of(row)).id not in changes.gone]
+        found += [pending for pending in changes.pending.values() if wanted(pending)]
+        return sorted(found, key=lambda pending: pending.index)
 
     def add_pending(self, pending: Pending) -> None:
         """Keep a receipt that nothing commits yet."""
@@ -281,7 +310,7 @@ class State:
     def drop_pending(self, id_: str) -> None:
         """Forget a receipt that was committed just now."""
         if self._changes.pending.pop(id_, None) is None:
-            self._changes.gone.append((id_,))
+            self._changes.gone.add(id_)
 
 
 def _create(db: sqlite3.Connection) -> None:

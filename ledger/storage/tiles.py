@@ -29,6 +29,7 @@ class Tiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "tiles"
+        self._open: dict[int, int] = {}
 
     def size(self) -> int:
         """Return how many leaves the files hold."""
@@ -44,7 +45,6 @@ class Tiles:
         """
         if not leaves:
             return
-        self._folder.mkdir(exist_ok=True)
         level, start, hashes = 0, first_index, list(leaves)
         while hashes:
             self._write_level(level, start, hashes)
@@ -62,12 +62,20 @@ class Tiles:
         count = 1 << within
         return _fold(self._read_level(tile_level, index * count, count))
 
+    def close(self) -> None:
+        """Close the files that writing opened."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
     def _write_level(self, level: int, start: int, hashes: list[bytes]) -> None:
-        descriptor = os.open(self._folder / str(level), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.pwrite(descriptor, b"".join(hashes), start * HASH_BYTES)
-        finally:
-            os.close(descriptor)
+        descriptor = self._open.get(level)
+        if descriptor is None or os.fstat(descriptor).st_nlink == 0:
+            # Not opened yet, or removed by somebody since: what is derived may be.
+            self.close()
+            self._folder.mkdir(exist_ok=True)
+            path = self._folder / str(level)
+            descriptor = self._open[level] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        os.pwrite(descriptor, b"".join(hashes), start * HASH_BYTES)
 
     def _tile_root(self, level: int, tile: int) -> bytes:
         return _fold(self._read_level(level, tile * TILE_WIDTH, TILE_WIDTH))

@@ -30,10 +30,11 @@ from ledger.errors import (
     RegisterError,
     StorageError,
 )
+from ledger.facts import read_facts
 from ledger.keys import PrivateKey
 from ledger.line import print_entry_line, print_head_line
 from ledger.merkle import leaf_hash, root_of
-from ledger.receipt import Header, Key, Receipt, parse_receipt
+from ledger.receipt import Header, Key, Receipt
 from ledger.storage import admission
 from ledger.storage.clock import now
 from ledger.storage.durable import append_all, fsync_folder, storage_error, sync
@@ -88,22 +89,29 @@ class Writer:
         self, folder: Path, *, log_key: PrivateKey, register: Register, seal_repair: Callable[[Rest], Envelope]
     ) -> None:
         self._folder = folder
+        self._damaged = str(folder / "damaged")
         self._log_key = log_key
         self._register = register
         self._lock = LedgerLock(folder / "lock")
         self._state = State(folder)
         self._tiles = Tiles(folder)
+        self._reader = Reader(folder)
         self._repairs = Repairs(folder)
         self._seal_repair = seal_repair
         self._tail: Tail | None = None
         self._keyring = Keyring()
         self._registered = b""
+        self._segment = (-1, "")
         self._pid = os.getpid()
 
     def close(self) -> None:
-        """Release the state's connection."""
+        """Save the state and release what is open."""
         with self._lock.hold():
+            if self._tail is not None and self._pid == os.getpid() and self._state.unsaved():
+                with contextlib.suppress(sqlite3.Error):
+                    self._state.save(self._tail, self._keyring)
             self._state.close()
+            self._tiles.close()
             self._tail = None
 
     def commit(self, build: Builder) -> list[Position]:
@@ -124,6 +132,7 @@ class Writer:
             if pending:
                 self._append(tail, [self._seal_repair(rest) for rest in pending])
                 self._repairs.settle()
+                tail = self._current_tail()
             envelopes = build(View(self._state, self._keyring, tail.size))
             return self._append(tail, envelopes) if envelopes else []
 
@@ -136,7 +145,7 @@ class Writer:
     # Reading what others appended.
 
     def _current_tail(self) -> Tail:
-        if (self._folder / "damaged").exists():
+        if os.path.exists(self._damaged):
             raise DamagedError(
                 "ledger: marked damaged, since a failed write could not be cut back",
                 hint=f"look at the disk, run: ledger verify {self._folder}, then remove the file `damaged`",
@@ -150,10 +159,16 @@ class Writer:
 
     def _is_newest(self, tail: Tail) -> bool:
         try:
-            size = segment_path(self._folder, tail.segment).stat().st_size
+            size = os.stat(self._path_of(tail.segment)).st_size
         except FileNotFoundError:
             return False
-        return size == tail.offset and not (tail.segment_is_full() and segment_path(self._folder, tail.size).exists())
+        return size == tail.offset and not (tail.segment_is_full() and os.path.exists(self._path_of(tail.size)))
+
+    def _path_of(self, segment: int) -> str:
+        """Return a segment's path as text: `Path` objects cost more than the system calls here."""
+        if segment != self._segment[0]:
+            self._segment = (segment, str(segment_path(self._folder, segment)))
+        return self._segment[1]
 
     def _catch_up(self) -> Tail:
         try:
@@ -167,25 +182,20 @@ class Writer:
             self._state.reset()
         tail, keyring = loaded or (Tail(), Keyring())
         rest = None
-        self._state.begin()
-        try:
-            for found in read_commits(self._folder, tail):
-                if isinstance(found, Rest):
-                    rest = found
-                    continue
-                keyring = self._fold(found, keyring)
-            if tail.size:
-                _check_signature(tail, keyring)
-            if rest is not None:
-                self._repairs.cut(rest)
-                tail.offset += 0 if rest.data else 1
-            if tail.size:
-                self._state.commit(tail, keyring)
-            else:
-                self._state.rollback()
-        except BaseException:
-            self._state.rollback()
-            raise
+        saved = tail.size
+        for found in read_commits(self._folder, tail):
+            if isinstance(found, Rest):
+                rest = found
+                continue
+            keyring = self._fold(found, keyring)
+            self._state.advance(tail, keyring)
+        if tail.size:
+            _check_signature(tail, keyring)
+        if rest is not None:
+            self._repairs.cut(rest)
+            tail.offset += 0 if rest.data else 1
+        if tail.size != saved:
+            self._state.save(tail, keyring)
         self._keyring = keyring
         return tail
 
@@ -200,19 +210,17 @@ class Writer:
         return len(data) == tail.offset - start and digest(line) == tail.head_line
 
     def _fold(self, commit: Commit, keyring: Keyring) -> Keyring:
-        rows = [(bytes.fromhex(e.entry.receipt[7:]), e.entry.index, e.segment, e.offset) for e in commit.entries]
-        if not self._state.add_ids(rows):
-            for row in rows:
-                if row[1:] not in self._state.places(row[0]):
-                    self._state.add_same_prefix(*row)
         for stored in commit.entries:
+            place = (stored.entry.index, stored.segment, stored.offset)
+            self._state.add_id(bytes.fromhex(stored.entry.receipt[7:]), place)
             try:
-                receipt = parse_receipt(stored.envelope.payload)
+                receipt = read_facts(stored.envelope.payload)
             except LedgerError:
                 continue  # unknown or malformed: the verifier says so; the state has nothing to keep of it
             sealed = stored.envelope.seal is not None
-            admission.apply(self._state, receipt, id_=stored.entry.receipt, index=stored.entry.index, sealed=sealed)
-            keyring = admission.keyring_after(keyring, receipt, id_=stored.entry.receipt)
+            index, id_ = stored.entry.index, stored.entry.receipt
+            admission.apply(self._state, receipt, stored.envelope.payload, id_=id_, index=index, sealed=sealed)
+            keyring = admission.keyring_after(keyring, receipt.receipt, id_=id_)
         if commit.leaves:
             self._tiles.write(commit.entries[0].entry.index, commit.leaves)
         return keyring
@@ -243,7 +251,7 @@ class Writer:
         with contextlib.suppress(LedgerError):
             if root_of(tail.size, self._tiles.read) == tail.frontier.root():
                 return root_of(size, self._tiles.read)
-        return Reader(self._folder).root_at(size)
+        return self._reader.root_at(size)
 
     # Appending.
 
@@ -252,105 +260,87 @@ class Writer:
             raise AdmissionError(
                 f"commit: got {len(envelopes)} receipts, expected at most {COMMIT_MAX_ENTRIES}", code="commit.too_large"
             )
-        self._state.begin()
         try:
             after, positions = self._build(tail, envelopes)
         except BaseException:
-            self._state.rollback()
+            self._tail = None  # what the state took in of this commit is dropped with it
             raise
         if after is None:
-            self._state.rollback()
             return positions
-        self._tail = after.tail
-        self._keyring = after.keyring
-        if not self._register.write(after.tail.note):
-            self._registered = b""
-        else:
-            self._registered = after.tail.note
+        self._tail, self._keyring = after.tail, after.keyring
+        self._registered = after.tail.note if self._register.write(after.tail.note) else b""
         try:
             self._tiles.write(tail.size, after.leaves)
-            self._state.commit(after.tail, after.keyring)
+            self._state.advance(after.tail, after.keyring)
         except (sqlite3.Error, OSError):
             # Acknowledged all the same: the journal is durable, and what is derived is caught up next time.
-            with contextlib.suppress(sqlite3.Error):
-                self._state.rollback()
             self._tail = None
         return positions
 
     def _build(self, tail: Tail, envelopes: Sequence[Envelope]) -> tuple[_After | None, list[Position]]:
         """Check, build, sign and write one commit; return the tail after it and the positions."""
         raws = [digest_bytes(envelope.payload) for envelope in envelopes]
-        known = self._known(tail, envelopes, raws)
+        known = self._known(raws)
         new = _New(tail, self._keyring)
         positions: list[Position] = []
         rows = []
         for envelope, raw in zip(envelopes, raws, strict=True):
-            if raw in known:
-                positions.append(Position(print_digest(raw), known[raw], already=True))
-                continue
-            receipt = parse_receipt(envelope.payload)
-            index = tail.size + len(new.leaves)
             id_ = print_digest(raw)
+            if raw in known:
+                positions.append(_again(id_, envelope, *known[raw]))
+                continue
+            receipt = read_facts(envelope.payload)
+            index = tail.size + len(new.leaves)
             admission.check_seal(envelope, receipt, origin=self._keyring.origin or receipt.ledger)
-            if isinstance(receipt, Key):
-                admission.check_key(new.keyring, receipt)
+            if isinstance(receipt.receipt, Key):
+                admission.check_key(new.keyring, receipt.receipt)
             sealed = envelope.seal is not None
             admission.check_tree(self._state, receipt, sealed=sealed, index=index)
-            admission.apply(self._state, receipt, id_=id_, index=index, sealed=sealed)
+            admission.apply(self._state, receipt, envelope.payload, id_=id_, index=index, sealed=sealed)
             rows.append((raw, index, new.offset))
-            new.add(envelope, receipt, id_, index)
-            known[raw] = index
+            known[raw] = (index, new.add(envelope, receipt.receipt, id_, index))
             positions.append(Position(id_, index))
         if not new.leaves:
             return None, positions
         segment, start = (tail.size, 0) if tail.segment_is_full() else (tail.segment, tail.offset)
-        if not self._state.add_ids((raw, index, segment, start + offset) for raw, index, offset in rows):
-            for raw, index, offset in rows:
-                if (index, segment, start + offset) not in self._state.places(raw):
-                    self._state.add_same_prefix(raw, index, segment, start + offset)
+        for raw, index, offset in rows:
+            self._state.add_id(raw, (index, segment, start + offset))
         after = new.finish(self._log_key, segment, start)
         self._write(tail, after)
         return after, positions
 
-    def _known(self, tail: Tail, envelopes: Sequence[Envelope], raws: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the index of each receipt that the ledger holds already, under the same envelope."""
-        known: dict[bytes, int] = {}
-        if not tail.size:
-            return known
-        for envelope, raw in zip(envelopes, raws, strict=True):
+    def _known(self, raws: Sequence[bytes]) -> dict[bytes, tuple[int, str]]:
+        """Return index and envelope digest of those receipts that the ledger holds already."""
+        known: dict[bytes, tuple[int, str]] = {}
+        for raw in self._state.sharing_prefix(raws):
             for index, segment, offset in self._state.places(raw):
-                stored = Reader(self._folder).line_at(segment, offset)
-                if stored is None or stored.entry.receipt != print_digest(raw):
-                    continue
-                if digest(print_envelope(envelope)) != stored.entry.envelope:
-                    raise ConflictError(
-                        f"receipt {print_digest(raw)[:15]}: is in the ledger at entry {index} under another envelope",
-                        hint="a receipt is appended once, with one seal",
-                    )
-                known[raw] = index
+                stored = self._reader.line_at(segment, offset)
+                if stored is not None and stored.entry.receipt == print_digest(raw):
+                    known[raw] = (index, stored.entry.envelope)
         return known
 
     def _write(self, tail: Tail, after: _After) -> None:
-        path = segment_path(self._folder, after.tail.segment)
+        path = self._path_of(after.tail.segment)
         created = after.tail.segment != tail.segment or tail.size == 0
         start = after.tail.offset - len(after.data)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_APPEND | (os.O_CREAT if created else 0), 0o644)
         except OSError as error:
-            raise storage_error(error, path) from error
+            raise storage_error(error, Path(path)) from error
         try:
-            if os.fstat(descriptor).st_size != start:
-                raise DamagedError(f"{path.name}: got {os.fstat(descriptor).st_size} bytes, expected {start}")
+            size = os.fstat(descriptor).st_size
+            if size != start:
+                raise DamagedError(f"{path}: got {size} bytes, expected {start}: something else writes to it")
             try:
                 append_all(descriptor, after.data)
                 sync(descriptor)
                 if created:
-                    fsync_folder(path.parent)
+                    fsync_folder(Path(path).parent)
             except BaseException:
                 self._cut_back(descriptor, start)
                 raise
         except OSError as error:
-            raise storage_error(error, path) from error
+            raise storage_error(error, Path(path)) from error
         finally:
             os.close(descriptor)
 
@@ -361,11 +351,21 @@ class Writer:
             sync(descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):
-                (self._folder / "damaged").touch()
+                Path(self._damaged).touch()
             raise DamagedError(
                 f"journal: a failed write could not be cut back: {error.strerror}",
                 hint="the ledger refuses to append until the disk is looked at",
             ) from error
+
+
+def _again(id_: str, envelope: Envelope, index: int, envelope_digest: str) -> Position:
+    """Return the position of a receipt that is there already, under the same envelope."""
+    if digest(print_envelope(envelope)) != envelope_digest:
+        raise ConflictError(
+            f"receipt {id_[:15]}: is in the ledger at entry {index} under another envelope",
+            hint="a receipt is appended once, with one seal",
+        )
+    return Position(id_, index, already=True)
 
 
 def _check_signature(tail: Tail, keyring: Keyring) -> None:
@@ -396,10 +396,12 @@ class _New:
         self.keyring = keyring
         self.offset = 0
 
-    def add(self, envelope: Envelope, receipt: Receipt, id_: str, index: int) -> None:
+    def add(self, envelope: Envelope, receipt: Receipt | None, id_: str, index: int) -> str:
+        """Add the lines of a receipt and return the digest of its envelope."""
         tail = self._tail
         envelope_bytes = print_envelope(envelope)
-        entry = Entry(digest(envelope_bytes), index, tail.keyring, tail.previous, id_, now())
+        envelope_digest = digest(envelope_bytes)
+        entry = Entry(envelope_digest, index, tail.keyring, tail.previous, id_, now())
         data = print_entry(entry)
         line = print_entry_line(data, envelope_bytes)
         self._lines.append(line)
@@ -415,6 +417,7 @@ class _New:
         if isinstance(receipt, Header | Key):
             tail.keyring = index
             self.keyring = admission.keyring_after(self.keyring, receipt, id_=id_)
+        return envelope_digest
 
     def finish(self, log_key: PrivateKey, segment: int, start: int) -> _After:
         """Return the built commit, with its signed head."""

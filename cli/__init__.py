@@ -1,0 +1,1 @@
+"""The command line: parses, composes the layers below, prints and exits."""

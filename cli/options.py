@@ -1,0 +1,90 @@
+"""Options that every command shares, and what they come to when given before and after the command.
+
+`ledger -L DIR --json verify` and `ledger verify -L DIR --json` mean the same; the one nearer to the command wins.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ledger.errors import NotFoundError
+from ledger.storage.places import Places
+
+__all__ = ["JsonOption", "LedgerOption", "Shared", "TrustOption", "program_name", "shared"]
+
+LedgerOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "-L",
+        "--ledger",
+        metavar="DIR",
+        help="The ledger's folder. Without it: LEDGER_DIR, else the nearest .ledger upwards.",
+        show_default=False,
+    ),
+]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object or array.", show_default=False)
+]
+TrustOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--trust", metavar="FILE", help="Whom to believe. Without it: LEDGER_TRUST, else yours.", show_default=False
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the shared options say."""
+
+    ledger: Path | None = None
+    json: bool = False
+    trust: Path | None = None
+    user: Places | None = None
+    """The user's folders where they are not the usual ones."""
+
+    @property
+    def places(self) -> Places:
+        """The user's folders."""
+        return self.user or Places.default()
+
+    def folder(self) -> Path:
+        """Return the folder of the ledger that is meant.
+
+        Raises:
+            NotFoundError: none was named and none is near.
+        """
+        if self.ledger is not None:
+            return self.ledger
+        if os.environ.get("LEDGER_DIR"):
+            return Path(os.environ["LEDGER_DIR"])
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            if (folder / ".ledger" / "journal").is_dir():
+                return folder / ".ledger"
+        raise NotFoundError(
+            "ledger: no .ledger here or in a folder above",
+            code="ledger.absent",
+            hint=f"make one with: {program_name()} init, or name one with -L DIR",
+        )
+
+
+def shared(
+    context: typer.Context, ledger: Path | None = None, *, json: bool = False, trust: Path | None = None
+) -> Shared:
+    """Return the shared options of a command, with those given before it."""
+    # Groups such as `ledger trust` pass the object of the root on.
+    outer = context.obj if isinstance(context.obj, Shared) else Shared()
+    return Shared(ledger or outer.ledger, json or outer.json, trust or outer.trust, outer.user)
+
+
+def program_name() -> str:
+    """Return the command as it was called: `ledger` or `receipt-ledger`."""
+    name = Path(sys.argv[0]).name
+    return name if name in ("ledger", "receipt-ledger") else "ledger"

@@ -1,0 +1,294 @@
+"""`ledger run`, `resume` and `close`: a command recorded while it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.refs import resolve_run
+from cli.text import error_console, escape, print_json, say, short
+from ledger.arguments import Secrets
+from ledger.canonical import encode
+from ledger.command import CommandEnd, run_command, stripped_environment
+from ledger.errors import AdmissionError, LedgerError
+from ledger.members import Actor, Adapter
+from ledger.run import Call, Run
+from ledger.storage.durable import replace
+from ledger.storage.ledger import Ledger
+from ledger.words import OutcomeStatus, Reason, RunStatus
+
+__all__ = ["register"]
+
+COULD_NOT_RECORD = 125
+COMMAND = Adapter(name="command", version="1", coverage="one-process")
+"""What `ledger run` sees: one process, its streams, its end. Not what the process does elsewhere."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    settings = {"ignore_unknown_options": False, "allow_interspersed_args": False}
+    app.command(context_settings=settings)(run)
+    app.command(context_settings=settings)(resume)
+    app.command()(close)
+
+
+Command = Annotated[list[str], typer.Argument(metavar="-- CMD [ARG]...", help="The command and its arguments.")]
+OutputOption = Annotated[
+    str, typer.Option(metavar="keep|digest|none", help="What to record of the command's output; keep: 16 MiB a stream.")
+]
+SecretOption = Annotated[
+    list[str],
+    typer.Option(
+        "--secret-env", metavar="NAME", help="Cut this variable's value from all that is recorded.", show_default=False
+    ),
+]
+ResultOption = Annotated[
+    Path | None,
+    typer.Option("--result", metavar="FILE", help="Write run, receipt and status here as JSON.", show_default=False),
+]
+
+
+def run(
+    context: typer.Context,
+    command: Command,
+    name: Annotated[
+        str | None, typer.Option(help="What the run is called. Without it: the command's name.", show_default=False)
+    ] = None,
+    correlation: Annotated[
+        list[str],
+        typer.Option(
+            "--correlation", metavar="K=V", help="A name of this work elsewhere; repeatable.", show_default=False
+        ),
+    ] = [],
+    agent: Annotated[str, typer.Option(help="Which agent acts.")] = "unknown",
+    user: Annotated[str, typer.Option(help="On whose behalf.")] = "unknown",
+    model: Annotated[str, typer.Option(help="With which model.")] = "unknown",
+    output: OutputOption = "keep",
+    secret_env: SecretOption = [],
+    result: ResultOption = None,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+    trust: TrustOption = None,
+) -> None:
+    """Run a command and record it: arguments, output, how it ended. Exits as the command does.
+
+    It observes one process and does not confine it. 124 a limit ended it, 125 nothing could be recorded, 126 and 127 it could
+    not start, 128+N a signal ended it.
+    """
+    options = shared(context, ledger, json=json, trust=trust)
+    try:
+        opened = Ledger.open(options.folder(), places=options.places)
+        secrets = _secrets(secret_env)
+        started = Run.start(
+            opened,
+            name or Path(command[0]).name or "command",
+            actor=Actor(agent=agent, user=user, model=model),
+            correlation=_correlation(correlation),
+            adapter=COMMAND,
+            parent=_parent(opened),
+            secrets=secrets.values,
+        )
+    except (LedgerError, OSError) as error:
+        raise _refused(error) from error
+    _record(started, command, output=output, secrets=secrets, result=result, options=options)
+
+
+def resume(
+    context: typer.Context,
+    reference: Annotated[str, typer.Argument(metavar="RUN", help="The open run.")],
+    command: Command,
+    output: OutputOption = "keep",
+    secret_env: SecretOption = [],
+    result: ResultOption = None,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+    trust: TrustOption = None,
+) -> None:
+    """Go on with an open run whose driver is gone: record one more command in it, then close it.
+
+    What was under way when the driver went is recorded as ambiguous.
+    """
+    options = shared(context, ledger, json=json, trust=trust)
+    try:
+        opened = Ledger.open(options.folder(), places=options.places)
+        secrets = _secrets(secret_env)
+        resumed = Run.resume(opened, resolve_run(opened, reference), secrets=secrets.values)
+    except (LedgerError, OSError) as error:
+        raise _refused(error) from error
+    _record(resumed, command, output=output, secrets=secrets, result=result, options=options)
+
+
+def close(
+    context: typer.Context,
+    reference: Annotated[str, typer.Argument(metavar="RUN", help="The open run.")],
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Close an open run from its record; what has no outcome becomes ambiguous."""
+    options = shared(context, ledger, json=json)
+    with Ledger.open(options.folder(), places=options.places) as opened:
+        run_id = resolve_run(opened, reference)
+        position = opened.close_run(run_id)
+    if options.json:
+        print_json({"run": run_id, "receipt": position.receipt, "index": position.index})
+    else:
+        typer.echo(position.receipt)
+
+
+def _record(
+    run: Run, command: Sequence[str], *, output: str, secrets: Secrets, result: Path | None, options: Shared
+) -> None:
+    """Run the command inside `run`, close it, say where it is recorded, and exit as the command did."""
+    report: dict[str, object] = {"run": run.id, "receipt": None, "status": None, "exit_code": None, "signal": None}
+    end: CommandEnd | None = None
+    try:
+        with run.call(
+            Path(command[0]).name or "command",
+            access="unknown",
+            arguments={"argv": [_text(each) for each in command], "cwd": _text(str(Path.cwd()))},
+            environment="unknown",
+        ) as call:
+            end = run_command(
+                command,
+                env=_environment(run, call),
+                pty=sys.stdout.isatty(),
+                output=_output(output),
+            )
+            report |= {
+                "status": end.status,
+                "exit_code": end.exit_code,
+                "signal": end.signal,
+                "duration_ms": end.duration_ms,
+            }
+            _settle(call, end, secrets)
+        status, reason = _run_status(end)
+        closed = run.close(status, reason=reason)
+    except LedgerError as error:
+        _write_result(result, report)
+        if end is not None and end.ran:
+            say(f"the command ran and ended ({end.status}), but that could not be recorded", style="bold red")
+        raise _refused(error) from error
+    report["receipt"] = closed.receipt
+    _write_result(result, report)
+    if end.error:
+        say(f"{escape(command[0])}: {escape(end.error)}", style="bold red")
+    if options.json:
+        error_console().print_json(data=report) if sys.stderr.isatty() else say(encode(report).decode())
+    elif sys.stderr.isatty():
+        say(f"recorded as {short(closed.receipt)}   {program_name()} verify {short(closed.receipt)}", style="dim")
+    raise typer.Exit(end.shell_code)
+
+
+def _environment(run: Run, call: Call) -> dict[str, str]:
+    """Return the command's environment: ours without secrets, and what a nested `ledger run` needs to join this run."""
+    kept = {name: os.environ[name] for name in ("LEDGER_KEYS",) if name in os.environ}  # a folder's name, no secret
+    return {**stripped_environment(os.environ), **kept, **run.environment(call)}
+
+
+def _settle(call: Call, end: CommandEnd, secrets: Secrets) -> None:
+    """Put how the command ended into the call's outcome."""
+    for stream in end.streams:
+        if stream.kept is None:
+            if stream.total_bytes:
+                call.mention(stream.name, full_digest=stream.digest, total_bytes=stream.total_bytes)
+            continue
+        stream.kept.seek(0)
+        kept = secrets.cut_bytes(stream.kept.read(stream.kept_bytes))
+        if stream.total_bytes:
+            call.artifact(
+                kept,
+                name=stream.name,
+                truncated_bytes=stream.truncated_bytes or None,
+                full_digest=stream.digest if stream.truncated_bytes and not secrets.values else None,
+            )
+    end.close()
+    if end.error is not None:
+        call.artifact(secrets.cut_text(end.error), name="error")
+    match end.status:
+        case "exited":
+            call.end(
+                OutcomeStatus.COMMITTED, reason=Reason.COMMAND_EXIT if end.exit_code else None, exit_code=end.exit_code
+            )
+        case "signaled":
+            call.end(OutcomeStatus.AMBIGUOUS, reason=Reason.COMMAND_SIGNAL, signal=end.signal)
+        case "limit":
+            call.end(OutcomeStatus.AMBIGUOUS, reason=Reason.LIMIT, exit_code=end.exit_code, signal=end.signal)
+        case "lost":
+            call.end(OutcomeStatus.AMBIGUOUS, reason=Reason.RECORDER_LOST)
+        case "not_found":
+            call.end(OutcomeStatus.FAILED, reason=Reason.COMMAND_NOT_FOUND)
+        case "not_executable" | "not_started":
+            call.end(OutcomeStatus.FAILED, reason=Reason.COMMAND_NOT_EXECUTABLE)
+
+
+def _run_status(end: CommandEnd) -> tuple[RunStatus, Reason | None]:
+    match end.status:
+        case "exited":
+            return (RunStatus.FAILED, Reason.COMMAND_EXIT) if end.exit_code else (RunStatus.COMPLETED, None)
+        case "signaled":
+            return RunStatus.INTERRUPTED, Reason.COMMAND_SIGNAL
+        case "limit":
+            return RunStatus.BLOCKED, Reason.LIMIT
+        case "lost":
+            return RunStatus.INTERRUPTED, Reason.RECORDER_LOST
+        case "not_found":
+            return RunStatus.FAILED, Reason.COMMAND_NOT_FOUND
+        case "not_executable" | "not_started":
+            return RunStatus.FAILED, Reason.COMMAND_NOT_EXECUTABLE
+
+
+def _refused(error: LedgerError | OSError) -> typer.Exit:
+    say(escape(str(error)), style="bold red")
+    hint = getattr(error, "hint", None)
+    if hint:
+        say(f"  {escape(hint)}")
+    return typer.Exit(COULD_NOT_RECORD)
+
+
+def _secrets(names: Sequence[str]) -> Secrets:
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        raise AdmissionError(f"--secret-env: {missing[0]!r} is not set", code="arguments.refused")
+    return Secrets({name: os.environ[name] for name in names})
+
+
+def _correlation(pairs: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"got {pair!r}, expected K=V", param_hint="--correlation")
+        found[name] = value
+    return found
+
+
+def _parent(ledger: Ledger) -> tuple[str, str | None] | None:
+    """Return the run that this command is started from, where it is one of this ledger and open."""
+    run, _, intent = os.environ.get("LEDGER_RUN", "").partition("/")
+    if not run or os.environ.get("LEDGER_DIR") != str(ledger.folder):
+        return None
+    return run, intent or None
+
+
+def _output(word: str) -> Literal["keep", "digest", "none"]:
+    match word:
+        case "keep" | "digest" | "none":
+            return word
+        case _:
+            raise typer.BadParameter(f"got {word!r}, expected keep, digest or none", param_hint="--output")
+
+
+def _text(argument: str) -> str:
+    """Return an argument as text; bytes that are not UTF-8 are written as escapes, since receipts hold Unicode."""
+    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _write_result(path: Path | None, report: dict[str, object]) -> None:
+    if path is not None:
+        replace(path, encode(dict(report)) + b"\n", durable=False)

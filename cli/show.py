@@ -1,0 +1,250 @@
+"""`ledger show`, `tree` and `artifact`: one receipt, what it commits, what it keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.text import Text
+from rich.tree import Tree
+
+from cli.log import STATUS_STYLES
+from cli.options import JsonOption, LedgerOption, shared
+from cli.refs import closing_of, resolve
+from cli.text import console, escape, print_json, say, short, write_bytes
+from ledger import canonical
+from ledger.errors import LedgerError, NotFoundError
+from ledger.members import Artifact
+from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Run, Step, children_of, parse_receipt
+from ledger.storage.ledger import Ledger
+
+__all__ = ["print_tree", "register"]
+
+Reference = Annotated[str, typer.Argument(metavar="REF", help="A receipt id, 8 or more of its digits, or latest.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(show)
+    app.command()(tree)
+    app.command()(artifact)
+
+
+def show(
+    context: typer.Context,
+    reference: Reference,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The receipt's bytes and nothing else: their SHA-256 is the id.")
+    ] = False,
+    envelope: Annotated[bool, typer.Option("--envelope", help="The envelope's bytes: payload, type, seal.")] = False,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show one receipt."""
+    options = shared(context, ledger, json=json)
+    opened = Ledger.open(options.folder(), places=options.places)
+    stored = opened.get(resolve(opened, reference))
+    if raw:
+        write_bytes(stored.envelope.payload)
+        return
+    if envelope:
+        write_bytes(stored.envelope_bytes)
+        return
+    value = canonical.decode(stored.envelope.payload)
+    entry = canonical.decode(stored.entry_bytes)
+    seal = stored.envelope.seal
+    if options.json:
+        print_json(
+            {**entry, "receipt_id": stored.entry.receipt, "sealed_by": seal.key if seal else None, "payload": value}
+        )
+        return
+    console().print(Text(f"receipt  {stored.entry.receipt}"))
+    console().print(Text(f"entry    {stored.entry.index}, recorded {stored.entry.recorded_at}"))
+    console().print(
+        Text(f"seal     {'by its issuer, ' + seal.key if seal else 'none of its own: covered by what commits it'}")
+    )
+    console().print()
+    _print_members(value, "")
+
+
+def _print_members(value: dict[str, Any], indent: str) -> None:
+    """Print an object as aligned names and values, nested objects below their name."""
+    width = max((len(name) for name in value), default=0)
+    for name, item in value.items():
+        label = f"{indent}{escape(name):<{width}}  "
+        if isinstance(item, dict) and item:
+            console().print(Text(label.rstrip(), style="bold"))
+            _print_members(item, indent + "  ")
+        elif isinstance(item, list) and item and all(isinstance(each, dict) for each in item):
+            console().print(Text(label.rstrip(), style="bold"))
+            for each in item:
+                _print_members(each, indent + "  - ")
+        else:
+            text = item if isinstance(item, str) else orjson.dumps(item).decode()
+            console().print(Text(label, style="bold").append(Text(escape(text), style="")))
+
+
+def tree(
+    context: typer.Context,
+    reference: Annotated[str, typer.Argument(metavar="REF", help="A receipt or run.")] = "latest",
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show what a receipt commits, down to the leaves. A run's id shows the whole run."""
+    options = shared(context, ledger, json=json)
+    opened = Ledger.open(options.folder(), places=options.places)
+    id_ = resolve(opened, reference)
+    receipt = parse_receipt(opened.get(id_).envelope.payload)
+    if isinstance(receipt, Opening):
+        closing = closing_of(opened.reader, id_)
+        if closing is None:
+            say("this run is open: its receipts join a tree when it is closed")
+        else:
+            id_ = closing.entry.receipt
+    if options.json:
+        print_json(_tree_value(opened, id_))
+    else:
+        _print_tree(opened, id_)
+
+
+def print_tree(opened: Ledger, run: str) -> None:
+    """Print the tree of a closed run, by its run id."""
+    closing = closing_of(opened.reader, run)
+    _print_tree(opened, closing.entry.receipt if closing is not None else run)
+
+
+def _print_tree(opened: Ledger, id_: str) -> None:
+    top = Tree(_label(opened, id_), guide_style="dim")
+    _grow(opened, id_, top)
+    console().print(top)
+
+
+def _load(opened: Ledger, id_: str) -> Receipt | str:
+    """Return a receipt, or the word for why it cannot be shown."""
+    try:
+        return parse_receipt(opened.get(id_).envelope.payload)
+    except NotFoundError:
+        return "absent"
+    except LedgerError as error:
+        return error.code
+
+
+def _grow(opened: Ledger, id_: str, branch: Tree) -> None:
+    receipt = _load(opened, id_)
+    if isinstance(receipt, str):
+        return
+    for child in children_of(receipt):
+        if isinstance(receipt, Outcome) and child == receipt.intent:
+            continue  # shown with its outcome
+        if isinstance(receipt, Run) and child == receipt.run:
+            continue
+        _grow(opened, child, branch.add(_label(opened, child)))
+
+
+def _label(opened: Ledger, id_: str) -> Text:
+    receipt = _load(opened, id_)
+    text = Text()
+    if isinstance(receipt, str):
+        return text.append(f"{short(id_)} {receipt}", style="bold red")
+    status = str(getattr(receipt, "status", ""))
+    text.append(_name_of(opened, receipt, id_), style="bold")
+    if status:
+        text.append(f"  {status}", style=STATUS_STYLES.get(status, ""))
+    for detail in _details(receipt):
+        text.append(f"  {detail}")
+    return text.append(f"  {short(id_)}", style="dim")
+
+
+def _name_of(opened: Ledger, receipt: Receipt, id_: str) -> str:
+    match receipt:
+        case Run():
+            opening = _load(opened, receipt.run)
+            return f"run {escape(opening.name)}" if isinstance(opening, Opening) else "run"
+        case Outcome():
+            intent = _load(opened, receipt.intent)
+            return escape(intent.act.name) if isinstance(intent, Intent) else "outcome"
+        case Step() | Opening():
+            return f"{receipt.kind} {escape(receipt.name)}"
+        case Intent() | Decision():
+            return f"{receipt.kind} {escape(receipt.act.name)}"
+        case _:
+            return f"{receipt.kind} {short(id_)}"
+
+
+def _details(receipt: Receipt) -> list[str]:
+    found = []
+    reason = getattr(receipt, "reason", None)
+    if reason:
+        found.append(str(reason))
+    if isinstance(receipt, Outcome):
+        if receipt.exit_code is not None:
+            found.append(f"exit {receipt.exit_code}")
+        if receipt.signal is not None:
+            found.append(f"signal {receipt.signal}")
+    duration = getattr(receipt, "duration_ms", None)
+    if isinstance(duration, int):
+        found.append(f"{duration} ms" if duration < 10_000 else f"{duration / 1000:.1f} s")
+    kept = [each.name for each in getattr(receipt, "artifacts", ()) if each.name != "run-salt"]
+    if kept:
+        found.append("[" + ", ".join(escape(name) for name in kept) + "]")
+    return found
+
+
+def _tree_value(opened: Ledger, id_: str) -> dict[str, Any]:
+    receipt = _load(opened, id_)
+    if isinstance(receipt, str):
+        return {"receipt": id_, "status": receipt}
+    value: dict[str, Any] = {"receipt": id_, "kind": receipt.kind, "name": _name_of(opened, receipt, id_)}
+    if hasattr(receipt, "status"):
+        value["status"] = receipt.status
+    children = [_tree_value(opened, child) for child in children_of(receipt)]
+    if children:
+        value["children"] = children
+    return value
+
+
+def artifact(
+    context: typer.Context,
+    reference: Annotated[str, typer.Argument(metavar="REF", help="An artifact's digest, or RECEIPT/NAME.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here.", show_default=False)
+    ] = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="The stored bytes with their salt: their SHA-256 is the digest.")
+    ] = False,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write the content of an artifact."""
+    options = shared(context, ledger, json=json)
+    opened = Ledger.open(options.folder(), places=options.places)
+    found = _find_artifact(opened, reference)
+    if options.json:
+        print_json(found.model_dump(exclude_none=True))
+        return
+    data = opened.artifacts.get(found.digest) if stored else opened.artifact(found)
+    if output is None:
+        write_bytes(data)
+    else:
+        output.write_bytes(data)
+
+
+def _find_artifact(opened: Ledger, reference: str) -> Artifact:
+    where, slash, name = reference.partition("/")
+    if slash:
+        receipt = parse_receipt(opened.get(resolve(opened, where)).envelope.payload)
+        for each in getattr(receipt, "artifacts", ()):
+            if each.name == name:
+                return each  # type: ignore[no-any-return]
+        raise NotFoundError(f"artifact: {escape(where)} keeps none named {escape(name)}")
+    digits = where.removeprefix("sha256:").encode()
+    for stored in opened.reader.backwards(b'"digest":"sha256:' + digits):
+        receipt = parse_receipt(stored.envelope.payload)
+        for each in getattr(receipt, "artifacts", ()):
+            if each.digest.startswith("sha256:" + digits.decode()):
+                return each  # type: ignore[no-any-return]
+    raise NotFoundError(
+        f"artifact: no receipt refers to {escape(reference)}", hint="see the artifacts of: ledger show REF"
+    )

@@ -1,0 +1,208 @@
+"""`ledger verify`: judge a receipt, a ledger or a file, and exit with the verdict."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cli.judge import judge_ledger, judge_receipt
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.refs import closing_of, resolve
+from cli.text import console, escape, print_json, say, short
+from cli.trustfile import read_trust
+from ledger.errors import LedgerError, NotFoundError
+from ledger.receipt import Opening, parse_receipt
+from ledger.storage.ledger import Ledger
+from ledger.storage.reader import Reader
+from verify.codes import CODES, worst
+from verify.options import REQUIREMENTS, Options, parse_options
+from verify.receipt import verify_receipt
+from verify.report import Check, Verdict
+
+__all__ = ["print_verdict", "register"]
+
+_MARKS = {
+    "ok": ("ok", "green"),
+    "failed": ("FAILED", "bold red"),
+    "not_checked": ("not checked", "yellow"),
+    "absent": ("absent", "yellow"),
+    "unreadable": ("unreadable", "red"),
+}
+_WORDS = {
+    0: ("ok", "bold green", "everything asked for was established"),
+    1: ("FAILED", "bold red", "the evidence does not hold"),
+    3: (
+        "NOT ESTABLISHED",
+        "bold yellow",
+        "it holds as far as it goes, but something asked for could not be established",
+    ),
+    4: ("NOT TRUSTED", "bold red", "the trust in use names another key"),
+    5: ("ABSENT", "bold yellow", "the subject is not there, or nothing known"),
+    6: ("RULE BROKEN", "bold magenta", "authentic, and the receipts show that a rule was broken"),
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(verify)
+
+
+def verify(
+    context: typer.Context,
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TARGET]...",
+            help="Receipt or run ids (8 digits are enough), latest, files, folders, - for standard input. Without any: the ledger.",
+            show_default=False,
+        ),
+    ] = [],
+    everything: Annotated[bool, typer.Option("--all", help="The whole ledger.")] = False,
+    require: Annotated[
+        list[str], typer.Option(metavar="|".join(REQUIREMENTS), help="Ask for more; repeatable.", show_default=False)
+    ] = [],
+    accept: Annotated[
+        list[str],
+        typer.Option(
+            metavar="CODE",
+            help="Ask for less: a code that shall not count; printed in the verdict.",
+            show_default=False,
+        ),
+    ] = [],
+    bytes_only: Annotated[
+        bool, typer.Option("--bytes-only", help="Digests, links, ids and roots only: no schemas, seals or trees.")
+    ] = False,
+    every_head: Annotated[
+        bool, typer.Option("--every-head", help="Check the signature of every head, not only the last.")
+    ] = False,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+    trust: TrustOption = None,
+) -> None:
+    """Verify a receipt, a ledger or a file.
+
+    A verdict proves what was recorded, by which key, in which order, and that nothing this machine remembers was taken back.
+    It does not prove that the recorder told the truth or recorded everything.
+    """
+    options = shared(context, ledger, json=json, trust=trust)
+    words = (*require, *(("every-head",) if every_head else ()))
+    asked = parse_options(require=words, accept=tuple(accept), bytes_only=bytes_only)
+    if everything and targets:
+        raise typer.BadParameter("--all goes without targets")
+    verdicts = [_judge(target, options, asked) for target in targets] or [
+        judge_ledger(options.folder(), options, asked)
+    ]
+    if options.json:
+        values = [verdict.to_value() for verdict in verdicts]
+        print_json(values[0] if len(values) == 1 else values)
+    else:
+        for number, verdict in enumerate(verdicts):
+            if number:
+                console().print()
+            print_verdict(verdict)
+            _print_way_on(verdict, options)
+    raise typer.Exit(worst(verdict.exit for verdict in verdicts))
+
+
+def _judge(target: str, options: Shared, asked: Options) -> Verdict:
+    if target == "-":
+        return verify_receipt(sys.stdin.buffer.read(), subject="-", trust=read_trust(options), options=asked)
+    path = Path(target)
+    if path.is_dir():
+        return judge_ledger(path, options, asked)
+    if path.is_file():
+        return verify_receipt(path.read_bytes(), subject=target, trust=read_trust(options), options=asked)
+    folder = options.folder()
+    opened = Ledger.open(folder, places=options.places)
+    id_ = resolve(opened, target)
+    return judge_receipt(folder, _whole_run(opened.reader, id_), options, asked)
+
+
+def _whole_run(reader: Reader, id_: str) -> str:
+    """Return the receipt that closes a run where `id_` is a run id: who verifies a run means all of it."""
+    try:
+        if isinstance(parse_receipt(reader.get(id_).envelope.payload), Opening):
+            closing = closing_of(reader, id_)
+            return closing.entry.receipt if closing is not None else id_
+    except LedgerError:
+        pass
+    return id_
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Print a verdict for a person: each check on a line, findings with their place, the verdict last."""
+    out = console()
+    for check in verdict.checks:
+        out.print(_check_line(check))
+    for note in verdict.notes:
+        out.print(Text(f"  note         {escape(note)}", style="dim"))
+    word, style, meaning = _WORDS[verdict.exit]
+    line = Text().append(word, style=style).append(f"  {escape(verdict.subject)}: {meaning}")
+    if verdict.head is not None:
+        line.append(f"\n{'':<4}{_extent(verdict)}", style="dim")
+    if verdict.accepted:
+        line.append(f"\n{'':<4}accepted, so not counted: {', '.join(verdict.accepted)}", style="yellow")
+    out.print(line)
+
+
+def _check_line(check: Check) -> Text:
+    mark, style = _MARKS[check.status]
+    if check.code is not None and (CODES[check.code].exit == 0 or not check.asked):
+        mark, style = ("note", "dim") if check.status != "ok" else (mark, style)
+    line = Text("  ").append(f"{mark:<12} ", style=style).append(f"{check.name:<16} ")
+    if check.status == "ok":
+        return line.append(f"{check.count:,}" if check.count != 1 or check.name.endswith("s") else "", style="dim")
+    parts = [check.code or "", escape(check.where or "")]
+    line.append("  ".join(part for part in parts if part), style=style)
+    said = check.message or (CODES[check.code].meaning if check.code is not None else "")
+    if check.count > 1:
+        said += f" (and {check.count - 1:,} more)" if check.where else f" ({check.count:,})"
+    return line.append(f"  {escape(said)}" if said else "")
+
+
+def _extent(verdict: Verdict) -> str:
+    head, covered = verdict.head, verdict.covered
+    assert head is not None  # noqa: S101  asked by the caller
+    ways = [
+        f"{count:,} {how}"
+        for count, how in (
+            (covered.own_seal, "under their own seal"),
+            (covered.sealed_root, "under a sealed root"),
+            (covered.signed_head, "under the signed head only"),
+        )
+        if count
+    ]
+    looked = (
+        f"{verdict.coverage.count:,} receipts: {', '.join(ways)}" if ways else f"{verdict.coverage.count:,} receipts"
+    )
+    return f"{looked}; head {escape(head.origin)} size {head.size:,} root {short('sha256:' + head.root.hex())}"
+
+
+def _print_way_on(verdict: Verdict, options: Shared) -> None:
+    """Say what a person can do about what could not be established."""
+    codes = {check.code for check in verdict.findings}
+    if "trust.log_key_unpinned" in codes or "trust.issuer_unpinned" in codes:
+        folder = Path(verdict.subject) if Path(verdict.subject).is_dir() else _folder(options)
+        if folder is None:
+            return
+        try:
+            header = Reader(folder).header()
+        except LedgerError:
+            return
+        say("\nnobody vouches for this signer yet. Compare with the ledger's owner, by another way than this copy:")
+        say(f"  origin     {escape(header.ledger)}\n  log key    {header.log_key}\n  issuer key {header.issuer.key}")
+        say("then, if they are the same, pin them:")
+        say(f"  {program_name()} trust add {escape(str(folder))}")
+    elif "head.shorter" in codes:
+        say("\nthis machine has seen more of this ledger. Ask its owner what became of the rest.")
+
+
+def _folder(options: Shared) -> Path | None:
+    try:
+        return options.folder()
+    except NotFoundError:
+        return None

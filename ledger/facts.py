@@ -1,0 +1,240 @@
+"""Facts of receipts, read fast: what the checks of chains and trees need to know.
+
+The fast way is one regular expression a kind, made from the receipt models. A ledger holds millions of receipts of few shapes. The expression spells out the canonical text that the models of
+`ledger.receipt` allow: members in order, optional ones optional, each value by its own grammar, strings of plain printable ASCII.
+A match is therefore a receipt that `parse_receipt` accepts, at a third of its cost. No match says nothing: such a receipt goes
+through `parse_receipt`. A property test holds the two against each other.
+
+Source: docs/spec/receipts.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, StringConstraints
+from pydantic.fields import FieldInfo
+from typing_extensions import TypeAliasType
+
+from ledger import canonical
+from ledger.errors import CanonicalError
+from ledger.receipt import (
+    Decision,
+    Intent,
+    Opening,
+    Outcome,
+    Receipt,
+    Resolution,
+    Run,
+    Step,
+    children_of,
+    parse_receipt,
+    run_of,
+)
+
+__all__ = ["Facts", "facts_of", "match_facts", "read_facts"]
+
+# Printable ASCII that stands for itself in JSON: no quotation mark, no backslash.
+_PLAIN = r"[ !#-\[\]-~]"
+_NAME: Final = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
+_SCALAR = rf'(?:"{_PLAIN}*"|0|-?[1-9][0-9]{{0,14}}|true|false|null)'
+_FLAT_OBJECT = rf'\{{(?:"{_PLAIN}*":{_SCALAR}(?:,"{_PLAIN}*":{_SCALAR})*)?\}}'
+
+_GROUPS: Final = {"ledger", "run", "children", "intent", "parent_opening"}
+"""Members of a receipt that a match gives by name."""
+
+_KIND = re.compile(rb'"kind":"([a-z]+)"')
+
+
+class Facts(NamedTuple):
+    """What the checks of chains and trees need to know of a receipt.
+
+    `run` is None outside any run and for an opening, whose run id is its own id. `receipt` is the parsed receipt where it had
+    to be parsed anyway, always for headers and keys.
+    """
+
+    kind: str
+    ledger: str
+    run: str | None
+    name: str
+    """The issuer's name."""
+    key: str
+    """The issuer's key id."""
+    children: tuple[str, ...] = ()
+    intent: str | None = None
+    parent_opening: str | None = None
+    receipt: Receipt | None = None
+
+
+def read_facts(payload: bytes) -> Facts:
+    """Return the facts of the receipt whose canonical bytes are `payload`; accepts exactly what `parse_receipt` accepts.
+
+    Raises:
+        CanonicalError: not canonical JSON, over 1 MiB or over 48 levels.
+        UnknownFormatError: a schema or kind that this version does not know.
+        FormatError: a known kind with members missing, unknown or malformed.
+    """
+    return match_facts(payload) or facts_of(parse_receipt(payload))
+
+
+def facts_of(receipt: Receipt) -> Facts:
+    """Return the facts of a parsed receipt."""
+    return Facts(
+        receipt.kind,
+        receipt.ledger,
+        None if isinstance(receipt, Opening) else run_of(receipt, ""),
+        receipt.issuer.name,
+        receipt.issuer.key,
+        children_of(receipt),
+        receipt.intent if isinstance(receipt, Outcome | Resolution) else None,
+        receipt.parent_opening if isinstance(receipt, Opening) else None,
+        receipt,
+    )
+
+
+def match_facts(payload: bytes) -> Facts | None:
+    """Return the facts of a receipt that has a common shape, None for any other bytes, whether lawful or not."""
+    hint = _KIND.search(payload)
+    if hint is None or len(payload) > canonical.RECEIPT_MAX_BYTES:
+        return None
+    expression = _expressions().get(hint[1])
+    match = expression.fullmatch(payload) if expression is not None else None
+    if match is None:
+        return None
+    found = match.groupdict()
+    for name in ("arguments", "correlation"):
+        # Order and uniqueness of free names are beyond an expression.
+        if found.get(name) is not None and not _is_canonical(found[name]):
+            return None
+    children = found.get("children")
+    return Facts(
+        hint[1].decode(),
+        found["ledger"].decode(),
+        _text(found, "run"),
+        found["issuer_name"].decode(),
+        found["issuer_key"].decode(),
+        tuple(children[2:-2].decode().split('","')) if children else (),
+        _text(found, "intent"),
+        _text(found, "parent_opening"),
+    )
+
+
+def _text(found: Mapping[str, bytes | None], name: str) -> str | None:
+    value = found.get(name)
+    return value.decode() if value is not None else None
+
+
+def _is_canonical(data: bytes) -> bool:
+    try:
+        canonical.decode(data)
+    except CanonicalError:
+        return False
+    return True
+
+
+@cache
+def _expressions() -> dict[bytes, re.Pattern[bytes]]:
+    kinds = (Opening, Intent, Outcome, Decision, Step, Run)
+    return {
+        str(kind.model_fields["kind"].default).encode(): re.compile(_object(kind, top=True).encode()) for kind in kinds
+    }
+
+
+def _object(model: type[BaseModel], *, top: bool = False, issuer: bool = False) -> str:
+    """Return the expression of a model's canonical text."""
+    members = sorted((field.alias or name, field) for name, field in model.model_fields.items())
+    required = [position for position, (name, field) in enumerate(members) if _is_required(name, field)]
+    pivot = required[0]
+    parts = []
+    for position, (name, field) in enumerate(members):
+        value = _value(field.annotation, field.metadata, name)
+        if (top and name in _GROUPS) or name in ("arguments", "correlation"):
+            value = _named(name, value)
+        if issuer:
+            value = _named(f"issuer_{name}", value)
+        text = f'"{re.escape(name)}":{value}'
+        optional = position not in required
+        if position < pivot:
+            parts.append(f"(?:{text},)?")
+        elif position == pivot:
+            parts.append(text)
+        else:
+            parts.append(f"(?:,{text})?" if optional else f",{text}")
+    return r"\{" + "".join(parts) + r"\}"
+
+
+def _is_required(name: str, field: FieldInfo) -> bool:
+    return field.is_required() or name in ("schema", "kind")
+
+
+def _named(name: str, value: str) -> str:
+    """Return the expression with a group around the text of a string, or around the whole of anything else."""
+    if value.startswith('"') and value.endswith('"') and name != "children":
+        return f'"(?P<{name}>{value[1:-1]})"'
+    return f"(?P<{name}>{value})"
+
+
+def _value(kind: Any, metadata: list[Any], name: str) -> str:  # noqa: ANN401, PLR0911  the types of annotations are open
+    """Return the expression of one value, by its annotation and constraints."""
+    origin = get_origin(kind)
+    if isinstance(kind, TypeAliasType):
+        return _SCALAR
+    if origin is Annotated:
+        inner, *more = get_args(kind)
+        return _value(inner, [*metadata, *more], name)
+    if origin is Literal:
+        return _one_of(f'"{re.escape(word)}"' for word in get_args(kind))
+    if origin in (Union, UnionType):
+        return _one_of(_value(each, metadata, name) for each in get_args(kind) if each is not type(None))
+    if origin is tuple:
+        item = _value(get_args(kind)[0], [], name)
+        longest = _constraint(metadata, "max_length", 1_000)
+        return rf"\[{item}(?:,{item}){{0,{longest - 1}}}\]"
+    if origin is dict:
+        return _FLAT_OBJECT
+    if kind is str:
+        return f'"{_string(metadata)}"'
+    if kind is bool:
+        return "(?:true|false)"
+    if kind is int:
+        return _integer(_constraint(metadata, "ge", 0), _constraint(metadata, "le", canonical.MAX_INTEGER))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _one_of(f'"{re.escape(word.value)}"' for word in kind)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return _object(kind, issuer=name == "issuer")
+    raise TypeError(f"{name}: no expression for {kind!r}")
+
+
+def _one_of(alternatives: Any) -> str:  # noqa: ANN401
+    found = list(dict.fromkeys(alternatives))
+    return found[0] if len(found) == 1 else "(?:" + "|".join(found) + ")"
+
+
+def _string(metadata: list[Any]) -> str:
+    pattern = next((each.pattern for each in metadata if isinstance(each, StringConstraints) and each.pattern), None)
+    if pattern is None:
+        return f"{_PLAIN}*"
+    return f"{_PLAIN}{{1,256}}" if pattern == _NAME else f"(?:{str(pattern)[1:-1]})"
+
+
+def _constraint(metadata: list[Any], name: str, default: int) -> int:
+    for each in metadata:
+        value = getattr(each, name, None)
+        if value is None and hasattr(each, "metadata"):
+            value = _constraint(list(each.metadata), name, -1)
+            value = None if value == -1 else value
+        if isinstance(value, int):
+            return value
+    return default
+
+
+def _integer(low: int, high: int) -> str:
+    """Return the expression of the integers from `low` to `high`; the largest of a wide range are left to the parser."""
+    if high - low < 1_000:
+        return "(?:" + "|".join(str(number) for number in range(high, low - 1, -1)) + ")"
+    return "(?:0|[1-9][0-9]{0,14})" if low == 0 else "[1-9][0-9]{0,14}"
