@@ -12,6 +12,7 @@ Source: docs/spec/journal.md.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,14 +24,14 @@ from ledger.bundle import Bundle
 from ledger.checkpoint import Head
 from ledger.digest import digest
 from ledger.envelope import Envelope, parse_envelope, seal
-from ledger.errors import KeyFileError, StorageError
+from ledger.errors import KeyFileError, StorageError, clip
 from ledger.keys import next_digest
-from ledger.members import Artifact, Issuer, NextKeys, Origin, Producer
+from ledger.members import Artifact, Issuer, Name, NextKeys, Origin, Producer
 from ledger.receipt import Header, Receipt, Repair, print_receipt
 from ledger.storage import evidence
 from ledger.storage.artifacts import ArtifactStore
 from ledger.storage.clock import default_origin, nonce, now
-from ledger.storage.durable import fsync_folder, network_filesystem, storage_error
+from ledger.storage.durable import fsync_folder, make_folder, network_filesystem, storage_error
 from ledger.storage.journal import Rest, Stored, read_segment, segments
 from ledger.storage.keyfile import LedgerKeys, create_ledger_keys, folder_holds_key, read_ledger_keys, read_next_keys
 from ledger.storage.places import Places
@@ -85,42 +86,43 @@ class Ledger:
         path = Path(folder).absolute()
         places = places or Places.default()
         origin = origin or default_origin()
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise StorageError(
-                f"ledger: {str(folder)!r} is not an empty folder", code="storage.in_use", hint="name a new folder"
-            )
-        for known in (places.register_file(origin), places.memory_file(origin)):
-            if known.exists():
-                raise StorageError(
-                    f"ledger: this machine remembers the origin {origin!r} already",
-                    code="storage.origin_known",
-                    hint="an origin names one ledger for ever: choose another",
-                )
-        issuer_name = issuer or f"owner@{origin}"
-        # Members are checked before anything is written.
-        Issuer(name=issuer_name, key="ed25519:" + "0" * 64)
+        # Names are checked before anything is made.
         _refuse_origin(origin)
-        keys = create_ledger_keys(places.key_folder(origin), origin, passphrase=passphrase)
-        following = read_next_keys(places.key_folder(origin), passphrase=passphrase)
-        header = Header(
-            ledger=origin,
-            issuer=Issuer(name=issuer_name, key=keys.issuer.key),
-            issued_at=now(),
-            nonce=nonce(),
-            producer=PRODUCER,
-            format=FORMAT,
-            log_key=keys.log.key,
-            next=NextKeys(issuer=next_digest(following.issuer.key), log=next_digest(following.log.key)),
-        )
+        issuer_name = _issuer_name(issuer or f"owner@{origin}"[:256])
+        _refuse_folder_in_use(path, folder)
+        _refuse_known_origin(places, origin)
+        existed, owns_keys = path.exists(), False
         try:
-            (path / "journal").mkdir(parents=True)
+            make_folder(path)
+            (path / "journal").mkdir()
             fsync_folder(path)
-            fsync_folder(path.parent)
         except OSError as error:
             raise storage_error(error, path) from error
-        ledger = cls(path, header, places, passphrase)
-        ledger._keys = keys
-        ledger.append(ledger.seal(header))
+        try:
+            keys = create_ledger_keys(places.key_folder(origin), origin, passphrase=passphrase)
+            owns_keys = True
+            following = read_next_keys(places.key_folder(origin), passphrase=passphrase)
+            header = Header(
+                ledger=origin,
+                issuer=Issuer(name=issuer_name, key=keys.issuer.key),
+                issued_at=now(),
+                nonce=nonce(),
+                producer=PRODUCER,
+                format=FORMAT,
+                log_key=keys.log.key,
+                next=NextKeys(issuer=next_digest(following.issuer.key), log=next_digest(following.log.key)),
+            )
+            ledger = cls(path, header, places, passphrase)
+            ledger._keys = keys
+            ledger.append(ledger.seal(header))
+        except BaseException:
+            # Keys and a folder that nothing was ever written under are of no use, and would stop the next attempt.
+            if owns_keys:
+                shutil.rmtree(places.key_folder(origin), ignore_errors=True)
+                places.register_file(origin).unlink(missing_ok=True)
+            for made in path.iterdir() if existed else (path,):
+                shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
+            raise
         return ledger
 
     @classmethod
@@ -323,6 +325,37 @@ class Ledger:
                 cut_digest=digest(rest.data),
             )
         )
+
+
+def _refuse_folder_in_use(path: Path, name: str | os.PathLike[str]) -> None:
+    try:
+        used = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    except OSError as error:
+        raise storage_error(error, path) from error
+    if used:
+        raise StorageError(
+            f"ledger: {str(name)!r} is not an empty folder", code="storage.in_use", hint="name a new folder"
+        )
+
+
+def _refuse_known_origin(places: Places, origin: str) -> None:
+    for known in (places.register_file(origin), places.memory_file(origin)):
+        if known.exists():
+            raise StorageError(
+                f"ledger: this machine remembers the origin {origin!r} already",
+                code="storage.origin_known",
+                hint="an origin names one ledger for ever: choose another",
+            )
+
+
+def _issuer_name(name: str) -> str:
+    try:
+        return TypeAdapter(Name).validate_python(name)
+    except ValidationError as error:
+        raise StorageError(
+            f"issuer: got {clip(name)}, expected 1 to 256 characters and no control character among them",
+            code="issuer.malformed",
+        ) from error
 
 
 def _refuse_origin(origin: str) -> None:

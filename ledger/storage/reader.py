@@ -56,7 +56,7 @@ class Reader:
             line = self._line(0, 0)
         except OSError as error:
             raise storage_error(error, segment_path(self._folder, 0)) from error
-        if not line:
+        if line is None:
             raise NotFoundError(f"ledger: {str(self._folder)!r} has no entry 0", code="ledger.absent")
         try:
             receipt = parse_receipt(_stored(line, 0, 0).envelope.payload)
@@ -94,17 +94,18 @@ class Reader:
     def line_at(self, segment: int, offset: int) -> Stored | None:
         """Return the entry whose line starts at an offset of a segment, None where none does."""
         try:
-            return _stored(self._line(segment, offset), segment, offset)
+            line = self._line(segment, offset)
+            return None if line is None else _stored(line, segment, offset)
         except (LedgerError, OSError):
             return None
 
-    def _line(self, segment: int, offset: int) -> bytes:
-        """Return the whole line that starts at an offset, empty where none does."""
+    def _line(self, segment: int, offset: int) -> bytes | None:
+        """Return the line that starts at an offset, None where no LF ends one."""
         data = b""
         while b"\n" not in data:
             more = read_segment(self._folder, segment, offset + len(data), _BLOCK)
             if not more:
-                return b""
+                return None
             data += more
         return data[: data.index(b"\n")]
 

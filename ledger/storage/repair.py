@@ -27,7 +27,7 @@ class Repairs:
     def __init__(self, folder: Path) -> None:
         self._ledger = folder
         self._folder = folder / "quarantine"
-        self._looked = False
+        self._seen_ns = -1
 
     def cut(self, rest: Rest) -> None:
         """Set the bytes aside and cut the journal before them; where only the last LF is missing, write it.
@@ -36,7 +36,6 @@ class Repairs:
             StorageError: the disk refused; the torn tail is still there, or the pending file is.
         """
         path = segment_path(self._ledger, rest.segment)
-        self._looked = False
         try:
             if rest.data:
                 self._keep(rest)
@@ -53,16 +52,31 @@ class Repairs:
             raise storage_error(error, path) from error
 
     def pending(self) -> list[Rest]:
-        """Return what was cut and is not yet said in a receipt."""
-        if self._looked:
+        """Return what was cut, by whatever writer, and is not yet said in a receipt."""
+        try:
+            changed_ns = os.stat(self._folder).st_mtime_ns  # noqa: PTH116  asked before every commit
+        except FileNotFoundError:
             return []
-        self._looked = True
-        return [rest for _, rest in self._pending_files()]
+        except OSError as error:
+            raise storage_error(error, self._folder) from error
+        if changed_ns == self._seen_ns:
+            return []
+        found = [rest for _, rest in self._pending_files()]
+        if not found:
+            self._seen_ns = changed_ns
+        return found
 
     def settle(self) -> None:
-        """Mark everything pending as said in a receipt."""
+        """Mark everything pending as said in a receipt.
+
+        Raises:
+            StorageError: a name cannot be changed.
+        """
         for path, _ in self._pending_files():
-            path.rename(path.with_suffix(".torn"))
+            try:
+                path.rename(path.with_suffix(".torn"))
+            except OSError as error:
+                raise storage_error(error, path) from error
 
     def _keep(self, rest: Rest) -> None:
         self._folder.mkdir(exist_ok=True)
