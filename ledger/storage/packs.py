@@ -26,7 +26,7 @@ from typing import Final
 
 from ledger.errors import StorageError
 from ledger.storage.durable import append_all, fsync_folder, make_folder, replace, storage_error, sync, temporary_beside
-from ledger.storage.packindex import PackIndex, print_index
+from ledger.storage.packindex import PackIndex, prefix, print_index
 from ledger.storage.packrecord import is_torn, print_record, record_at, spans_of, stray_spans
 
 __all__ = ["PACK_BYTES", "Packs"]
@@ -301,10 +301,10 @@ class Packs:
 
     def _write_index(self, number: int, pack: _Pack) -> None:
         """Write the index of a pack and go on with it; without one a later start is slower, nothing more."""
-        starts = dict(pack.index) if pack.index is not None else {}
-        starts.update((key, start) for key, start in pack.starts.items() if start < pack.end)
+        rows = list(pack.index) if pack.index is not None else []
+        rows += [(prefix(key), start) for key, start in pack.starts.items() if start < pack.end]
         with contextlib.suppress(StorageError):
-            replace(self._index_path(number), print_index(starts, covers=pack.end), durable=False)
+            replace(self._index_path(number), print_index(rows, covers=pack.end), durable=False)
             pack.index = PackIndex.load(self._index_path(number))
             if pack.index is not None:
                 pack.starts = {key: start for key, start in pack.starts.items() if start >= pack.end}
