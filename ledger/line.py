@@ -15,7 +15,7 @@ from typing import Final
 
 from ledger import canonical
 from ledger.digest import is_digest
-from ledger.errors import FormatError, clip
+from ledger.errors import CanonicalError, FormatError, clip
 
 __all__ = ["ENTRY_PREFIX", "HEAD_PREFIX", "parse_entry_line", "parse_head_line", "print_entry_line", "print_head_line"]
 
@@ -49,7 +49,10 @@ def parse_head_line(line: bytes) -> tuple[bytes, str]:
     Raises:
         FormatError: not the exact text of a head line.
     """
-    value = canonical.decode(line, max_depth=1)
+    try:
+        value = canonical.decode(line, max_depth=1)
+    except CanonicalError as error:
+        raise FormatError(f"line: {error}", code="line.malformed") from error
     note, previous = value.get("head"), value.get("previous_head")
     if len(value) != 2 or not isinstance(note, str) or not isinstance(previous, str) or not is_digest(previous):
         raise FormatError(

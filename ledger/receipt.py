@@ -393,8 +393,11 @@ def parse_receipt(payload: bytes) -> Receipt:
         # The bytes are canonical by now, so both readers of them see one value.
         receipt = RECEIPTS.validate_json(payload)
     except ValidationError as error:
-        if value.get("kind") not in _KINDS:
-            raise _unknown_or_missing("kind", value.get("kind"), payload) from error
+        kind = value.get("kind")
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise _unknown_or_missing("kind", kind, payload) from error
+        # A fraction, which was left to the schema, is the better reason.
+        canonical.decode(payload, max_depth=canonical.RECEIPT_MAX_DEPTH)
         raise _malformed(payload, error) from error
     # Only these two texts stand for an absent member as well; the round trip tells which member holds one.
     if (b"null" in payload or b"[]" in payload) and print_receipt(receipt) != payload:
