@@ -14,7 +14,6 @@ import errno
 import fcntl
 import os
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -248,17 +247,20 @@ def network_filesystem(path: Path) -> str | None:
     None also where this machine does not say how its file systems are mounted.
     """
     try:
-        table = Path("/proc/self/mounts").read_text("utf-8", "surrogateescape")
-        mounts = parse_mounts(table)
+        mounts = parse_mounts(Path("/proc/self/mounts").read_text("utf-8", "surrogateescape"))
     except OSError:
-        try:
-            table = subprocess.run(["/sbin/mount"], capture_output=True, check=True, timeout=10).stdout.decode(
-                "utf-8", "surrogateescape"
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        mounts = parse_mount_command(table)
+        mounts = parse_mount_command(_mount_output())
     return network_type(mounts, os.path.realpath(path))
+
+
+def _mount_output() -> str:
+    import subprocess  # noqa: PLC0415  only where there is no /proc
+
+    try:
+        done = subprocess.run(["/sbin/mount"], capture_output=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def parse_mounts(table: str) -> list[tuple[str, str]]:

@@ -18,7 +18,6 @@ import itertools
 import os
 import re
 import shlex
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +144,8 @@ def create_ledger_keys(folder: Path, origin: str, *, passphrase: str | None = No
         KeyFileError: the folder exists (`keyfile.exists`).
         StorageError: it cannot be written.
     """
+    import shutil  # noqa: PLC0415  not needed to read a key
+
     make_folder(folder.parent, mode=0o700)
     unfinished = temporary_beside(folder)
     try:
@@ -169,7 +170,8 @@ def create_ledger_keys(folder: Path, origin: str, *, passphrase: str | None = No
             ) from error
         raise storage_error(error, folder) from error
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if unfinished.exists():
+            shutil.rmtree(unfinished, ignore_errors=True)
     fsync_folder(folder.parent)
     return keys
 
