@@ -279,6 +279,9 @@ class _Judge:
             report.find("receipts", "format.unknown", where=shown.where, message=message)
         facts = read_reported(shown.envelope.payload, shown.where, report)
         if facts is None:
+            seal = shown.envelope.seal
+            if seal is not None and (problem := self._seal_problem(shown, seal.key, "receipt")) is not None:
+                report.find("seals", problem[0], where=shown.where, message=problem[1])
             return
         if self._keyring is not None and facts.ledger != self._keyring.origin:
             message = f"got ledger {clip(facts.ledger)}, expected {clip(self._keyring.origin)}"

@@ -90,6 +90,10 @@ def _judge(envelope: Envelope, report: Report, trust: Trust | None) -> tuple[Cov
     report.ran("receipts")
     facts = read_reported(envelope.payload, "receipt", report)
     if facts is None:
+        # A seal holds or not whatever the receipt means.
+        if envelope.seal is not None:
+            report.ran("seals")
+            _verify_seal(envelope, report)
         return Covered(), ()
     if not _check_seal(envelope, facts, report):
         return Covered(signed_head=1), ()
@@ -119,6 +123,10 @@ def _check_seal(envelope: Envelope, facts: Facts, report: Report) -> bool:
     if envelope.seal.key != facts.key:
         report.find("seals", "seal.issuer")
         return False
+    return _verify_seal(envelope, report)
+
+
+def _verify_seal(envelope: Envelope, report: Report) -> bool:
     try:
         verify_seal(envelope)
     except UnknownFormatError as error:

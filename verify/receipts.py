@@ -71,6 +71,8 @@ class ReceiptFold:
         for index, hex_, payload, tail in rows:
             facts = read_reported(payload, f"entry {index}", report)
             if facts is None:
+                if tail != _UNSEALED:
+                    self._check_seal(index, None, payload, tail)
                 continue
             self.receipts += 1
             if facts.ledger != self.origin:
@@ -96,25 +98,25 @@ class ReceiptFold:
     def _find(self, name: str, code: str, index: int, message: str) -> None:
         self._report.find(name, code, where=f"entry {index}", message=message)
 
-    def _check_seal(self, index: int, facts: Facts, payload: bytes, tail: bytes) -> bool:
-        """Return whether a receipt that bears a seal is sealed by its issuer."""
+    def _check_seal(self, index: int, facts: Facts | None, payload: bytes, tail: bytes) -> bool:
+        """Return whether a receipt that bears a seal is sealed by its issuer; without facts, by whom it says."""
         match = _TAIL.fullmatch(tail)
         where = f"entry {index}"
         if match is None:
             self._report.find("seals", "envelope.malformed", where=where)
             return False
-        type_, key, signature = match.groups()
-        if type_ != RECEIPT_TYPE.encode("ascii"):
+        type_, key, signature = (None if found is None else found.decode("ascii") for found in match.groups())
+        if type_ is None or type_ != RECEIPT_TYPE:
             self._report.find("receipts", "format.unknown", where=where, message=f"payload type {clip(type_)}")
-        if key is None:
-            if facts.kind in _SEALED:
+        if key is None or signature is None or type_ is None:
+            if facts is not None and facts.kind in _SEALED:
                 self._report.find("seals", "seal.absent", where=where, message=f"a {facts.kind} without its seal")
             return False
-        if key.decode("ascii") != facts.key:
+        if facts is not None and key != facts.key:
             self._report.find("seals", "seal.issuer", where=where)
             return False
         try:
-            verify_signature(facts.key, parse_base64(signature.decode("ascii")), pae(type_.decode("ascii"), payload))
+            verify_signature(key, parse_base64(signature), pae(type_, payload))
         except UnknownFormatError as error:
             self._report.find("seals", "format.unknown", where=where, message=str(error))
             return False

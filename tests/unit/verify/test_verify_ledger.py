@@ -469,10 +469,10 @@ def two_levels_below(ledger):
 @pytest.mark.parametrize(
     ("build", "where"),
     [
-        (root_of_another, "entry 3"),
-        (same_name_other_key, "entry 3"),
+        (root_of_another, "entry 2"),
+        (same_name_other_key, "entry 2"),
         (same_key_other_name, "entry 2"),
-        (step_of_another, "entry 3"),
+        (step_of_another, "entry 2"),
         (two_levels_below, "entry 2"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
