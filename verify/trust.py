@@ -38,8 +38,8 @@ from ledger.digest import digest
 from ledger.errors import LedgerError, clip
 from ledger.keys import parse_key_id, refuse_weak_point
 from ledger.members import Digest, KeyId, Member, Name, Origin
+from ledger.testkeys import PUBLISHED_TEST_KEYS
 from verify.errors import TrustError
-from verify.testkeys import PUBLISHED_TEST_KEYS
 
 __all__ = ["ApproverPin", "IssuerPin", "NotaryPin", "OriginPin", "Trust", "parse_trust", "pin", "unpin"]
 

@@ -27,6 +27,7 @@ from ledger.errors import KeyFileError, StorageError
 from ledger.keys import PrivateKey
 from ledger.storage.clock import random_bytes
 from ledger.storage.durable import fsync_folder, make_folder, storage_error, temporary_beside, write_new
+from ledger.testkeys import PUBLISHED_TEST_KEYS
 
 __all__ = [
     "LedgerKeys",
@@ -47,31 +48,12 @@ _ANY_KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?
 _LIMIT_BYTES: Final = 16 * 1024
 _OWN_FOLDERS: Final = frozenset({"journal", "artifacts", "tiles", "ids", "quarantine"})
 
-_PUBLISHED: Final = frozenset(
-    {
-        # RFC 8032, 7.1 to 7.3.
-        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
-        "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
-        "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
-        "278117fc144c72340f67d0f2316e8386ceffbf2b2428c9c51fef7c597f1d426e",
-        "ec172b93ad5e563bf4932c70e1245034c35467ef2efd4d64ebf819683467e2bf",
-        "dfc9425e4f968f7f0c29f0259cf5f9aed6851c2bb4ad8bfb860cfee0ab248292",
-        "0f1d1274943b91415889152e893d80e93275a1fc0b65fd71b4b0dda10ad7d772",
-        # RFC 8410, 10.3; RFC 9421, B.1.4.
-        "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1",
-        "26b40b8f93fff3d897112f7ebc582b232dbd72517d082fe83cfb30ddce43d1bb",
-        # The example signer in the documentation of Go's note package; the common key of the Wycheproof vectors.
-        "1a5cd907143c384c41e830c5bce12aa8817ec5649aaabf2c31388b35b2d744d6",
-        "7d4d0e7f6153a69b6242b522abbee685fda4420f8834b108c3bdae369ef549fa",
-    }
-)
-
 
 def is_published_key(key: PrivateKey) -> bool:
     """Return whether anybody can know this key: test keys of standards, seeds of one repeated or of counted bytes."""
     seed = key.seed
     counted = all((after - before) % 256 == 1 for before, after in itertools.pairwise(seed))
-    return len(set(seed)) == 1 or counted or key.public.hex() in _PUBLISHED
+    return len(set(seed)) == 1 or counted or key.key in PUBLISHED_TEST_KEYS
 
 
 @dataclass(frozen=True, slots=True)

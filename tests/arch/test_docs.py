@@ -19,11 +19,11 @@ from ledger.keys import PrivateKey, refuse_weak_point
 from ledger.line import parse_entry_line, parse_head_line
 from ledger.merkle import Frontier, leaf_hash
 from ledger.receipt import act_digest, children_of, parse_receipt, print_receipt
+from ledger.testkeys import PUBLISHED_TEST_KEYS
 from ledger.words import Access, Basis, Kind, OutcomeStatus, Reason, RunStatus
 from verify.codes import CODES
 from verify.errors import ProofError, TrustError
 from verify.proof import verify_consistency, verify_inclusion
-from verify.testkeys import PUBLISHED_TEST_KEYS
 from verify.trust import parse_trust
 
 ROOT = Path(__file__).resolve().parents[2]

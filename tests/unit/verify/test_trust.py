@@ -9,7 +9,7 @@ import pytest
 from ledger.keys import PrivateKey
 from tests.reference.build import test_key
 from verify.errors import TrustError
-from verify.testkeys import PUBLISHED_TEST_KEYS
+from ledger.testkeys import PUBLISHED_TEST_KEYS
 from verify.trust import ApproverPin, IssuerPin, NotaryPin, OriginPin, parse_trust, pin, unpin
 
 

@@ -1,4 +1,4 @@
-"""Public halves of keys whose private halves are published: never to be trusted.
+"""Public halves of keys whose private halves are published: never to be trusted, and never to sign.
 
 They come from standards and from our own vectors, whose seeds are SHA-256("receipt-ledger test key: <name>").
 """
@@ -16,7 +16,6 @@ PUBLISHED_TEST_KEYS: Final = frozenset(
         "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",  # RFC 8032, test 2
         "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",  # RFC 8032, test 3
         "278117fc144c72340f67d0f2316e8386ceffbf2b2428c9c51fef7c597f1d426e",  # RFC 8032, test 1024
-        "ec172b93ad5e563f4932c70e1245034c35467ef2efd4d64ebf819683467e2bf2",  # RFC 8032, test SHA(abc)
         "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29",  # seed of zeros
         "8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c",  # seed of 01
         "76a1592044a6e4f511265bca73a604d90b0529d1df602be30a19a9257660d1f5",  # seed of ff
@@ -35,6 +34,12 @@ PUBLISHED_TEST_KEYS: Final = frozenset(
         "e63dae643b2d5fcce2b0f9fe59e0850082549b1466731abaf14486a8fc165668",  # ours, witness
         "73449116dea343d3ff2a65d5cadef77c303fa0dd83e74c68422d16863872bca6",  # ours, other-issuer
         "92e8deea2a008a453326dff15ea70617305985f1c233e905cbd94c40dc91b8c4",  # ours, other-log
+        "ec172b93ad5e563bf4932c70e1245034c35467ef2efd4d64ebf819683467e2bf",  # RFC 8032, 7.1 to 7.3
+        "dfc9425e4f968f7f0c29f0259cf5f9aed6851c2bb4ad8bfb860cfee0ab248292",  # RFC 8032, 7.1 to 7.3
+        "0f1d1274943b91415889152e893d80e93275a1fc0b65fd71b4b0dda10ad7d772",  # RFC 8032, 7.1 to 7.3
+        "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1",  # RFC 8410, 10.3, or RFC 9421, B.1.4
+        "26b40b8f93fff3d897112f7ebc582b232dbd72517d082fe83cfb30ddce43d1bb",  # RFC 8410, 10.3, or RFC 9421, B.1.4
+        "7d4d0e7f6153a69b6242b522abbee685fda4420f8834b108c3bdae369ef549fa",  # the common key of the Wycheproof vectors
     )
 )
 """Key ids."""
