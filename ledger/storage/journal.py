@@ -47,6 +47,7 @@ SEGMENT_MAX_BYTES: Final = 64 << 20
 SEGMENT_MAX_ENTRIES: Final = 8_192
 
 _SEGMENT = re.compile(r"([0-9]{16})\.jsonl")
+_MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|["{}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class Tail:
 
     segment: int = 0
     """First index of the segment that the last commit stands in."""
+    start: int = 0
+    """Where in that segment the last commit begins."""
     offset: int = 0
     """Bytes of that segment up to the end of the last commit."""
     size: int = 0
@@ -74,18 +77,22 @@ class Tail:
     keyring: int = 0
     frontier: Frontier = field(default_factory=Frontier)
     head_line: str = ZERO_DIGEST
+    commit: str = ZERO_DIGEST
+    """Digest of the bytes of the last commit; a writer computes it when the state is saved."""
     note: bytes = b""
 
     def copy(self) -> Tail:
         """Return an independent copy."""
         return Tail(
             self.segment,
+            self.start,
             self.offset,
             self.size,
             self.previous,
             self.keyring,
             self.frontier.copy(),
             self.head_line,
+            self.commit,
             self.note,
         )
 
@@ -155,7 +162,7 @@ def read_commits(folder: Path, tail: Tail) -> Iterator[Commit | Rest]:
         rest = yield from _read_rest_of_segment(folder, tail)
         following = tail.size if tail.size != tail.segment else None
         if rest is None and following is not None and following in known:
-            tail.segment, tail.offset = following, 0
+            tail.segment, tail.start, tail.offset = following, 0, 0
             continue
         later = [first for first in known if first > tail.segment]
         if later:
@@ -183,8 +190,9 @@ def _read_rest_of_segment(folder: Path, tail: Tail) -> Generator[Commit, None, R
             raise DamagedError(f"{where}: {error}", where=where) from error
         position = end + 1
         if commit is not None:
+            tail.commit = digest(data[committed:position])
+            tail.start, tail.offset = start + committed, start + position
             committed = position
-            tail.offset = start + position
             yield commit
     if committed == len(data):
         return None
@@ -196,10 +204,16 @@ def _read_rest_of_segment(folder: Path, tail: Tail) -> Generator[Commit, None, R
         except LedgerError as error:
             raise DamagedError(f"journal/{tail.segment:016d}.jsonl: last head line: {error}") from error
         if commit is not None:
-            tail.offset = start + len(data)
+            tail.commit = digest(rest.data + b"\n")
+            tail.start, tail.offset = rest.offset, start + len(data)
             yield commit
             return Rest(tail.segment, tail.offset, b"")
     classify_rest(rest)
+    try:
+        reader.check_last(data[position:].rstrip(b"\0"))
+    except LedgerError as error:
+        where = f"journal/{tail.segment:016d}.jsonl byte {start + position}"
+        raise DamagedError(f"{where}: {error}", where=where) from error
     return rest
 
 
@@ -220,6 +234,15 @@ class _CommitReader:
             return self._head(line)
         self._entry(line, offset)
         return None
+
+    def check_last(self, text: bytes) -> None:
+        """Raise where the last line, which has no LF, is a whole entry line and could not have followed."""
+        end = _end_of_object(text)
+        if end is None:
+            return
+        entry = parse_entry(parse_entry_line(text)[0])
+        if end != len(text) or (entry.index, entry.previous) != (self._tail.size + len(self._entries), self._previous):
+            raise FormatError("the last line is whole but does not continue the chain", code="line.malformed")
 
     def _entry(self, line: bytes, offset: int) -> None:
         entry_bytes, envelope_bytes = parse_entry_line(line)
@@ -300,3 +323,15 @@ def classify_rest(rest: Rest) -> None:
 
 def _could_begin_a_line(text: bytes) -> bool:
     return any(text.startswith(prefix[: len(text)]) for prefix in (ENTRY_PREFIX, HEAD_PREFIX))
+
+
+def _end_of_object(text: bytes) -> int | None:
+    """Return the offset after the JSON object that a text begins with, None where the text ends inside it."""
+    level = 0
+    for match in _MARK.finditer(text):
+        if match[0] == b'"':
+            return None  # a text without its end
+        level += {b"{": 1, b"}": -1}.get(match[0], 0)
+        if level == 0 and match[0] == b"}":
+            return match.end()
+    return None

@@ -140,7 +140,9 @@ class State:
         # A connection inherited over a fork is left alone: closing it here would release the parent's locks.
         if self._read_only:
             # Reading writes nothing: without `immutable`, SQLite would make files beside the database.
-            db = sqlite3.connect(f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+            db = sqlite3.connect(
+                f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+            )
         else:
             db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
             db.execute("PRAGMA journal_mode=WAL")
@@ -179,9 +181,14 @@ class State:
 
     def advance(self, tail: Tail, keyring: Keyring) -> None:
         """Take what changed as that of a durable commit which leads to `tail`; save if much has come together."""
+        save = self.is_due()
         self._changes.commits += 1
-        if self._changes.commits >= _SAVE_AFTER_COMMITS or self._changes.size() >= _SAVE_AFTER_CHANGES:
+        if save:
             self.save(tail, keyring)
+
+    def is_due(self) -> bool:
+        """Return whether the next `advance` saves."""
+        return self._changes.commits + 1 >= _SAVE_AFTER_COMMITS or self._changes.size() >= _SAVE_AFTER_CHANGES
 
     def unsaved(self) -> bool:
         """Return whether commits are not saved yet."""
@@ -309,8 +316,9 @@ class State:
 
     def drop_pending(self, id_: str) -> None:
         """Forget a receipt that was committed just now."""
-        if self._changes.pending.pop(id_, None) is None:
-            self._changes.gone.add(id_)
+        self._changes.pending.pop(id_, None)
+        # Also where it came after the last save: another process may have saved it meanwhile.
+        self._changes.gone.add(id_)
 
 
 def _create(db: sqlite3.Connection) -> None:
@@ -353,12 +361,14 @@ def _pending_of(row: tuple[Any, ...]) -> Pending:
 def _value_of(tail: Tail) -> dict[str, Any]:
     return {
         "segment": tail.segment,
+        "start": tail.start,
         "offset": tail.offset,
         "size": tail.size,
         "previous": tail.previous,
         "keyring": tail.keyring,
         "frontier": [each.hex() for each in tail.frontier.hashes],
         "head_line": tail.head_line,
+        "commit": tail.commit,
         "note": tail.note.decode("utf-8"),
     }
 
@@ -367,11 +377,13 @@ def _tail_of(value: dict[str, Any]) -> Tail:
     hashes = [bytes.fromhex(each) for each in value["frontier"]]
     return Tail(
         value["segment"],
+        value["start"],
         value["offset"],
         value["size"],
         value["previous"],
         value["keyring"],
         Frontier.of(value["size"], hashes),
         value["head_line"],
+        value["commit"],
         value["note"].encode("utf-8"),
     )

@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ledger.checkpoint import Head, head_of, open_head, sign_head
 from ledger.digest import digest, digest_bytes, print_digest
@@ -47,6 +47,7 @@ from ledger.storage.journal import (
     read_commits,
     read_segment,
     segment_path,
+    segments,
 )
 from ledger.storage.lock import LedgerLock
 from ledger.storage.reader import Reader
@@ -58,6 +59,11 @@ from ledger.storage.tiles import Tiles
 __all__ = ["Position", "View", "Writer"]
 
 _HEAD_LINE_MAX_BYTES: Final = 128 << 10
+_LAST_BYTES: Final = 64 << 10
+_SPOILED: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""What SQLite says of a file that is not our state: no such table, malformed, no database."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +108,16 @@ class Writer:
         self._keyring = Keyring()
         self._registered = b""
         self._segment = (-1, "")
+        self._last = b""
+        """The last commit, as this process wrote or read it."""
+        self._tiles_checked = False
         self._pid = os.getpid()
 
     def close(self) -> None:
         """Save the state and release what is open."""
         with self._lock.hold():
             if self._tail is not None and self._pid == os.getpid() and self._state.unsaved():
+                self._tail.commit = digest(self._last)
                 with contextlib.suppress(sqlite3.Error):
                     self._state.save(self._tail, self._keyring)
             self._state.close()
@@ -126,21 +136,51 @@ class Writer:
             DamagedError: the journal is damaged.
             StorageError: the disk refused; the journal ends at the last acknowledged head.
         """
-        with self._lock.hold():
+        return self._under_lock(lambda: self._commit(build))
+
+    def _commit(self, build: Builder) -> list[Position]:
+        tail = self._current_tail()
+        pending = self._repairs.pending()
+        if pending:
+            unsaid = [rest for rest in pending if not self._is_said(rest)]
+            if unsaid:
+                self._append(tail, [self._seal_repair(rest) for rest in unsaid])
+            self._repairs.settle()
             tail = self._current_tail()
-            pending = self._repairs.pending()
-            if pending:
-                self._append(tail, [self._seal_repair(rest) for rest in pending])
-                self._repairs.settle()
-                tail = self._current_tail()
-            envelopes = build(View(self._state, self._keyring, tail.size))
-            return self._append(tail, envelopes) if envelopes else []
+        envelopes = build(View(self._state, self._keyring, tail.size))
+        return self._append(tail, envelopes) if envelopes else []
+
+    def _is_said(self, rest: Rest) -> bool:
+        """Return whether a repair receipt says this cut already: its writer ended before it could note that."""
+        said = f'"cut_bytes":{len(rest.data)},"cut_digest":"{digest(rest.data)}"'.encode("ascii")
+        place = f'"offset_bytes":{rest.offset},'.encode("ascii")
+        later = (stored.envelope.payload for stored in self._reader.entries(rest.segment))
+        return any(said in payload and place in payload and b'"kind":"repair"' in payload for payload in later)
 
     def look(self, use: Callable[[View], None]) -> None:
         """Call `use` with the current state, under the lock, and append nothing."""
-        with self._lock.hold():
+
+        def look() -> None:
             tail = self._current_tail()
             use(View(self._state, self._keyring, tail.size))
+
+        self._under_lock(look)
+
+    def _under_lock(self, work: Callable[[], _T]) -> _T:
+        """Do some work under the lock; where the derived state fails it, make the state again and do it once more."""
+        with self._lock.hold():
+            try:
+                return work()
+            except sqlite3.Error as error:
+                self._tail = None
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _SPOILED:
+                    raise _state_error(error) from error
+            try:
+                self._state.reset()
+                return work()
+            except sqlite3.Error as error:
+                self._tail = None
+                raise _state_error(error) from error
 
     # Reading what others appended.
 
@@ -158,11 +198,17 @@ class Writer:
         return self._tail
 
     def _is_newest(self, tail: Tail) -> bool:
+        """Return whether the journal still ends with the bytes that it ended with when this process last saw it."""
+        last = self._last[-_LAST_BYTES:]
         try:
-            size = os.stat(self._path_of(tail.segment)).st_size
-        except FileNotFoundError:
+            descriptor = os.open(self._path_of(tail.segment), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
             return False
-        return size == tail.offset and not (tail.segment_is_full() and os.path.exists(self._path_of(tail.size)))
+        try:
+            end = os.pread(descriptor, len(last) + 1, tail.offset - len(last))
+        finally:
+            os.close(descriptor)
+        return end == last and not (tail.segment_is_full() and os.path.exists(self._path_of(tail.size)))
 
     def _path_of(self, segment: int) -> str:
         """Return a segment's path as text: `Path` objects cost more than the system calls here."""
@@ -171,16 +217,7 @@ class Writer:
         return self._segment[1]
 
     def _catch_up(self) -> Tail:
-        try:
-            loaded = self._state.load()
-        except (sqlite3.Error, ValueError, KeyError, TypeError, LedgerError):
-            loaded = None
-            self._state.reset()
-        if loaded is not None and not self._stands_in_journal(loaded[0]):
-            loaded = None
-        if loaded is None:
-            self._state.reset()
-        tail, keyring = loaded or (Tail(), Keyring())
+        tail, keyring = self._load() or (Tail(), Keyring())
         rest = None
         saved = tail.size
         for found in read_commits(self._folder, tail):
@@ -188,26 +225,64 @@ class Writer:
                 rest = found
                 continue
             keyring = self._fold(found, keyring)
-            self._state.advance(tail, keyring)
+            with contextlib.suppress(sqlite3.Error):  # what cannot be saved is kept in memory
+                self._state.advance(tail, keyring)
+        self._keyring = keyring
         if tail.size:
             _check_signature(tail, keyring)
+        elif rest is not None:
+            raise DamagedError(
+                "journal: it holds no head: the ledger's making never came to its end, or all was cut",
+                hint="where nothing was ever recorded in it, remove the folder and make the ledger again",
+            )
+        # What this machine acknowledged is never taken for a torn tail.
+        self._compare_register(tail)
         if rest is not None:
             self._repairs.cut(rest)
             tail.offset += 0 if rest.data else 1
         if tail.size != saved:
-            self._state.save(tail, keyring)
-        self._keyring = keyring
+            with contextlib.suppress(sqlite3.Error):
+                self._state.save(tail, keyring)
+        if tail.size and not self._tiles_checked:
+            self._mend_tiles(tail)
+            self._tiles_checked = True
+        self._last = (
+            read_segment(self._folder, tail.segment, tail.start, tail.offset - tail.start) if tail.size else b""
+        )
         return tail
 
-    def _stands_in_journal(self, tail: Tail) -> bool:
-        """Return whether the tail's head line is the line that ends at the tail's offset."""
-        start = max(0, tail.offset - _HEAD_LINE_MAX_BYTES)
+    def _load(self) -> tuple[Tail, Keyring] | None:
+        """Return what the saved state was made from, None where it is of no use here."""
         try:
-            data = read_segment(self._folder, tail.segment, start, tail.offset - start)
+            loaded = self._state.load()
+        except (ValueError, KeyError, TypeError, LedgerError):
+            loaded = None
+        if loaded is None or not self._stands_in_journal(loaded[0]):
+            self._state.reset()
+            return None
+        return loaded
+
+    def _stands_in_journal(self, tail: Tail) -> bool:
+        """Return whether the tail's last commit stands in the journal, byte for byte."""
+        try:
+            data = read_segment(self._folder, tail.segment, tail.start, tail.offset - tail.start)
         except OSError:
             return False
-        line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
-        return len(data) == tail.offset - start and digest(line) == tail.head_line
+        return digest(data) == tail.commit
+
+    def _mend_tiles(self, tail: Tail) -> None:
+        """Make the tiles again where they do not lead to the root: after a loss of power, or where they were removed."""
+        with contextlib.suppress(LedgerError):
+            if root_of(tail.size, self._tiles.read) == tail.frontier.root():
+                return
+        starts = segments(self._folder)
+        with contextlib.suppress(LedgerError):
+            for first, end in zip(starts, [*starts[1:], tail.size], strict=True):
+                self._write_tiles(first, [leaf_hash(stored.entry_bytes) for stored in self._reader.entries(first, end)])
+
+    def _write_tiles(self, first_index: int, leaves: Sequence[bytes]) -> None:
+        with contextlib.suppress(OSError, LedgerError):  # derived: what is not there is computed when it is asked for
+            self._tiles.write(first_index, leaves)
 
     def _fold(self, commit: Commit, keyring: Keyring) -> Keyring:
         for stored in commit.entries:
@@ -222,14 +297,17 @@ class Writer:
             admission.apply(self._state, receipt, stored.envelope.payload, id_=id_, index=index, sealed=sealed)
             keyring = admission.keyring_after(keyring, receipt.receipt, id_=id_)
         if commit.leaves:
-            self._tiles.write(commit.entries[0].entry.index, commit.leaves)
+            self._write_tiles(commit.entries[0].entry.index, commit.leaves)
         return keyring
 
     def _compare_register(self, tail: Tail) -> None:
         note = self._register.read()
         if note is None or note in (self._registered, tail.note):
             return
-        head = head_of(note)
+        try:
+            head = head_of(note)
+        except LedgerError as error:
+            raise RegisterError(f"register {self._register.path}: {error}", code="register.unreadable") from error
         where = f"this machine wrote a head of size {head.size}, the journal holds {tail.size} entries"
         if head.origin != self._keyring.origin and tail.size:
             raise RegisterError(f"register: it is about {head.origin!r}, the journal about {self._keyring.origin!r}")
@@ -239,19 +317,21 @@ class Writer:
                 code="register.shorter",
                 hint="bring the newest copy back; a restored copy goes on under a new origin that continues the old one",
             )
-        if self._root_at(tail, head.size) != head.root:
+        if not self._passed(tail, head):
             raise RegisterError(
                 f"register: {where} with another root: another history; nothing was appended", code="register.forked"
             )
         self._registered = note
 
-    def _root_at(self, tail: Tail, size: int) -> bytes:
-        if size == tail.size:
-            return tail.frontier.root()
+    def _passed(self, tail: Tail, head: Head) -> bool:
+        """Return whether the journal had the head's root at its size."""
+        if head.size == tail.size:
+            return tail.frontier.root() == head.root
         with contextlib.suppress(LedgerError):
-            if root_of(tail.size, self._tiles.read) == tail.frontier.root():
-                return root_of(size, self._tiles.read)
-        return self._reader.root_at(size)
+            roots = root_of(tail.size, self._tiles.read), root_of(head.size, self._tiles.read)
+            if roots == (tail.frontier.root(), head.root):
+                return True
+        return self._reader.root_at(head.size) == head.root
 
     # Appending.
 
@@ -267,14 +347,15 @@ class Writer:
             raise
         if after is None:
             return positions
-        self._tail, self._keyring = after.tail, after.keyring
+        # From here on the commit is acknowledged: the journal is durable, and what is derived is caught up next time.
+        self._tail = None
         self._registered = after.tail.note if self._register.write(after.tail.note) else b""
-        try:
-            self._tiles.write(tail.size, after.leaves)
+        self._write_tiles(tail.size, after.leaves)
+        with contextlib.suppress(sqlite3.Error):
+            if self._state.is_due():
+                after.tail.commit = digest(after.data)
             self._state.advance(after.tail, after.keyring)
-        except (sqlite3.Error, OSError):
-            # Acknowledged all the same: the journal is durable, and what is derived is caught up next time.
-            self._tail = None
+            self._tail, self._keyring, self._last = after.tail, after.keyring, after.data
         return positions
 
     def _build(self, tail: Tail, envelopes: Sequence[Envelope]) -> tuple[_After | None, list[Position]]:
@@ -306,7 +387,7 @@ class Writer:
         for raw, index, offset in rows:
             self._state.add_id(raw, (index, segment, start + offset))
         after = new.finish(self._log_key, segment, start)
-        self._write(tail, after)
+        self._write(after)
         return after, positions
 
     def _known(self, raws: Sequence[bytes]) -> dict[bytes, tuple[int, str]]:
@@ -319,10 +400,10 @@ class Writer:
                     known[raw] = (index, stored.entry.envelope)
         return known
 
-    def _write(self, tail: Tail, after: _After) -> None:
+    def _write(self, after: _After) -> None:
         path = self._path_of(after.tail.segment)
-        created = after.tail.segment != tail.segment or tail.size == 0
-        start = after.tail.offset - len(after.data)
+        start = after.tail.start
+        created = start == 0  # also where a crash left the file behind, empty
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_APPEND | (os.O_CREAT if created else 0), 0o644)
         except OSError as error:
@@ -356,6 +437,14 @@ class Writer:
                 f"journal: a failed write could not be cut back: {error.strerror}",
                 hint="the ledger refuses to append until the disk is looked at",
             ) from error
+
+
+def _state_error(error: sqlite3.Error) -> StorageError:
+    return StorageError(
+        f"state.sqlite: {error}",
+        code="storage.state",
+        hint="look at the disk; the file may be removed, it is made again from the journal",
+    )
 
 
 def _again(id_: str, envelope: Envelope, index: int, envelope_digest: str) -> Position:
@@ -434,5 +523,5 @@ class _New:
         tail.head_line = digest(line)
         self._lines.append(line)
         data = b"\n".join(self._lines) + b"\n"
-        tail.segment, tail.offset = segment, start + len(data)
+        tail.segment, tail.start, tail.offset = segment, start, start + len(data)
         return _After(data, self.leaves, tail, self.keyring)
