@@ -43,7 +43,6 @@ __all__ = ["Facts", "facts_of", "match_facts", "read_facts"]
 _PLAIN = r"[ !#-\[\]-~]"
 _NAME: Final = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
 _SCALAR = rf'(?:"{_PLAIN}*"|0|-?[1-9][0-9]{{0,14}}|true|false|null)'
-_FLAT_OBJECT = rf'\{{(?:"{_PLAIN}*":{_SCALAR}(?:,"{_PLAIN}*":{_SCALAR})*)?\}}'
 
 _GROUPS: Final = {"ledger", "run", "children", "intent", "parent_opening"}
 """Members of a receipt that a match gives by name."""
@@ -196,7 +195,8 @@ def _value(kind: Any, metadata: list[Any], name: str) -> str:  # noqa: ANN401, P
         longest = _constraint(metadata, "max_length", 1_000)
         return rf"\[{item}(?:,{item}){{0,{longest - 1}}}\]"
     if origin is dict:
-        return _FLAT_OBJECT
+        member = ":".join(_value(each, [], name) for each in get_args(kind))
+        return rf"\{{(?:{member}(?:,{member}){{0,{_constraint(metadata, 'max_length', 1_000) - 1}}})?\}}"
     if kind is str:
         return f'"{_string(metadata)}"'
     if kind is bool:

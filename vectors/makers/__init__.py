@@ -1,6 +1,17 @@
 """What writes the vectors: bytes by the pages of docs/spec alone, with the standard library and PyNaCl, none of our code."""
 
-from vectors.makers import canonical_json, envelopes, formats, merkle, notes, receipts, trust
+from vectors.makers import (
+    canonical_json,
+    envelopes,
+    formats,
+    journals,
+    merkle,
+    notes,
+    receipts,
+    rotations,
+    trees,
+    trust,
+)
 
 FILES = (
     canonical_json.make,
@@ -13,5 +24,8 @@ FILES = (
     notes.notes,
     notes.heads,
     trust.make,
+    trees.make,
+    journals.make,
+    rotations.make,
 )
 """What makes each file, in the order of the README."""
