@@ -39,8 +39,8 @@ wheel: $(STAMP)  ## build the wheel and look inside
 	@$(BIN)/check-wheel-contents dist/*.whl
 
 bench: $(STAMP)  ## figures: ours, the floor and the ratio from one run
-	@$(BIN)/python tests/bench/append.py
-	@$(BIN)/python tests/bench/verify.py
+	@$(BIN)/python tests/bench/bench_append.py
+	@$(BIN)/python tests/bench/bench_verify.py
 
 vectors: $(STAMP) ## write vectors/ anew from their printed seeds
 	@$(BIN)/python vectors/generate.py

@@ -1,6 +1,6 @@
 """Figures for appending: ours, the floor, and the ratio, from one run.
 
-    python tests/bench/append.py [--quick]
+    python tests/bench/bench_append.py [--quick]
 
 The floor of one durable append is one signature plus one append and fsync of the same bytes, on the same file system, measured
 in turn with ours so that a drifting machine slows both.
