@@ -340,7 +340,11 @@ def _refuse_folder_in_use(path: Path, name: str | os.PathLike[str]) -> None:
 
 def _refuse_known_origin(places: Places, origin: str) -> None:
     for known in (places.register_file(origin), places.memory_file(origin)):
-        if known.exists():
+        try:
+            remembered = known.exists()
+        except OSError as error:
+            raise storage_error(error, known) from error
+        if remembered:
             raise StorageError(
                 f"ledger: this machine remembers the origin {origin!r} already",
                 code="storage.origin_known",

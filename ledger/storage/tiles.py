@@ -29,7 +29,8 @@ class Tiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "tiles"
-        self._open: dict[int, int] = {}
+        self._open: dict[int, tuple[int, int, int]] = {}
+        """Level -> descriptor, device and inode of its file."""
 
     def size(self) -> int:
         """Return how many leaves the files hold."""
@@ -65,17 +66,19 @@ class Tiles:
     def close(self) -> None:
         """Close the files that writing opened."""
         while self._open:
-            os.close(self._open.popitem()[1])
+            _, opened = self._open.popitem()
+            if _is_still(*opened):
+                os.close(opened[0])
 
     def _write_level(self, level: int, start: int, hashes: list[bytes]) -> None:
-        descriptor = self._open.get(level)
-        if descriptor is None or os.fstat(descriptor).st_nlink == 0:
-            # Not opened yet, or removed by somebody since: what is derived may be.
-            self.close()
+        opened = self._open.get(level)
+        if opened is None or not _is_still(*opened):
+            self._open.pop(level, None)
             self._folder.mkdir(exist_ok=True)
-            path = self._folder / str(level)
-            descriptor = self._open[level] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        os.pwrite(descriptor, b"".join(hashes), start * HASH_BYTES)
+            descriptor = os.open(self._folder / str(level), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            status = os.fstat(descriptor)
+            opened = self._open[level] = (descriptor, status.st_dev, status.st_ino)
+        os.pwrite(opened[0], b"".join(hashes), start * HASH_BYTES)
 
     def _tile_root(self, level: int, tile: int) -> bytes:
         return _fold(self._read_level(level, tile * TILE_WIDTH, TILE_WIDTH))
@@ -90,6 +93,18 @@ class Tiles:
         if len(data) != count * HASH_BYTES:
             raise StorageError(f"tiles: level {level} ends before hash {start + count}", code="tiles.short")
         return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
+
+
+def _is_still(descriptor: int, device: int, inode: int) -> bool:
+    """Return whether a descriptor is open on the file it was opened for, and that file has a name.
+
+    A program that becomes a daemon closes every descriptor, and its own files get the numbers; and tiles may be removed.
+    """
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == (device, inode) and status.st_nlink > 0
 
 
 def _fold(hashes: list[bytes]) -> bytes:

@@ -62,6 +62,11 @@ _HEAD_LINE_MAX_BYTES: Final = 128 << 10
 _LAST_BYTES: Final = 64 << 10
 _SPOILED: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 """What SQLite says of a file that is not our state: no such table, malformed, no database."""
+_STATE_CODES: Final = {
+    sqlite3.SQLITE_FULL: "storage.full",
+    sqlite3.SQLITE_READONLY: "storage.read_only",
+    sqlite3.SQLITE_CANTOPEN: "storage.read_only",
+}
 
 _T = TypeVar("_T")
 
@@ -442,7 +447,7 @@ class Writer:
 def _state_error(error: sqlite3.Error) -> StorageError:
     return StorageError(
         f"state.sqlite: {error}",
-        code="storage.state",
+        code=_STATE_CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "storage.state"),
         hint="look at the disk; the file may be removed, it is made again from the journal",
     )
 
