@@ -17,7 +17,7 @@ Source: docs/spec/journal.md, docs/spec/entries.md.
 from __future__ import annotations
 
 import re
-from binascii import a2b_base64, b2a_base64
+from binascii import b2a_base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -37,7 +37,7 @@ from ledger.members import TIME_PATTERN
 from ledger.note import ED25519, NoteKey, parse_note
 from ledger.receipt import Header, Key, parse_receipt
 from verify.ids import IdSet
-from verify.keyring import Keyring, header_problem, is_keyring_payload
+from verify.keyring import Keyring, header_problem
 from verify.proof import RootFold
 from verify.report import Report
 
@@ -73,11 +73,13 @@ _FIXED: Final = (
     + len(_SUFFIX)
 )
 _MAX_LINE: Final = ENVELOPE_MAX_BYTES + 1024
-# A log signature: 4 bytes of key id and 64 of signature, in base64 without spare bits.
-_LOG_LINE = re.compile(rb"[A-Za-z0-9+/]{90}[AEIMQUYcgkosw048]=")
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_FEW: Final = 200
+"""Leaves below which adding them one by one is as fast as level by level."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
+_KEYRING_KINDS: Final = (b"ke", b"he")
 _BACK: Final = 23 + len(_SUFFIX)
 
 
@@ -135,17 +137,23 @@ class ChainFold:
         self._heads = self._signatures = self._unreached = 0
         self._last = b""
         """The last head line."""
-        self._last_where: _Where | None = None
-        self._last_digest = ZERO_DIGEST
+        self._last_place: tuple[Segment, int]
+        self._last_digest = ZERO_DIGEST[7:]
         self._unverified = False
         self._key_changed = True
         self._pending = _Pending()
         self._segment: Segment | None = None
         self._fragment = b""
         self._rest_offset = 0
+        self._committed_ids = 0
         self._origin = ""
         self._mark = b""
         """Key id of the log key in force, as it stands on a note."""
+        self._log_line: re.Pattern[bytes] | None = None
+        """A signature line by that key, after the name."""
+        self._head_text = b""
+        """What stands before it on a head line, with places for size and root."""
+        self._after_note = b'\\n","previous_head":"' + ZERO_DIGEST.encode("ascii") + b'"}'
 
     @property
     def head(self) -> Head | None:
@@ -194,18 +202,21 @@ class ChainFold:
         if self._unreached:
             report.skip("heads", "check.unreachable", f"{self._unreached} roots follow one that differs", asked=True)
 
-    def _lines(self, segment: Segment) -> int:
+    def _lines(self, segment: Segment) -> int:  # noqa: PLR0915  one loop, kept whole for speed
         """Fold the whole lines of a segment; return the offset after the last."""
         data = segment.data
         find = data.find
         hash_ = sha256
-        wanted = self._consume is not None
         pending = self._pending
+        rows = None if self._consume is None else pending.rows
+        leaves, ids = pending.leaves, pending.ids
+        index, previous, last_time = pending.index, pending.previous, pending.time
+        before = f',"keyring":{pending.keyring},"previous":"sha256:'
+        middle = _FIXED + len(str(index)) + len(str(pending.keyring))
+        next_stop = 10 ** len(str(index)) if index else 1
         position = 0
         while (end := find(b"\n", position)) >= 0:
             line = data[position:end]
-            index, keyring = pending.index, pending.keyring
-            middle = _FIXED + len(str(index)) + len(str(keyring))
             cut = line.rfind(_TYPE)
             tail = line[cut:]
             if tail == _UNSEALED or (tail.startswith(_SEALED_START) and _SEALED.fullmatch(tail) is not None):
@@ -213,41 +224,54 @@ class ChainFold:
                 id_ = hash_(payload).digest()
                 hex_ = id_.hex()
                 start = (
-                    f'{{"entry":{{"envelope":"sha256:{hash_(line[middle + 12 : -1]).hexdigest()}","index":{index},'
-                    f'"keyring":{keyring},"previous":"sha256:{pending.previous}","receipt":"sha256:{hex_}",'
-                    f'"recorded_at":"'
-                ).encode("ascii")
+                    f'{{"entry":{{"envelope":"sha256:{hash_(line[middle + 12 : -1]).hexdigest()}","index":{index}'
+                    f'{before}{previous}","receipt":"sha256:{hex_}","recorded_at":"'
+                ).encode()
                 after = middle - _BACK
                 time = line[after : after + 23]
                 if (
                     line.startswith(start)
                     and line.startswith(_SUFFIX_MIDDLE, after + 23)
-                    and len(start) == after
                     and (
-                        (time[:20] == pending.time[:20] and time[20:].isdigit())
+                        (time[:20] == last_time[:20] and time[20:].isdigit())
                         or _TIME.fullmatch(time + b"Z") is not None
                     )
                     and end - position <= _MAX_LINE
                 ):
                     entry = line[9:middle]
-                    pending.previous = hash_(entry).hexdigest()
-                    pending.leaves.append(hash_(b"\0" + entry).digest())
-                    pending.ids.append(id_)
-                    if time < pending.time:
-                        self._step_back(index, time)
-                    pending.time = time
-                    if wanted:
-                        pending.rows.append((index, hex_, payload, tail))
-                    if not index or b'"kind":"key"' in payload or b'"kind":"header"' in payload:
-                        self._keyring_entry(index, "sha256:" + hex_, parse_envelope(line[middle + 12 : -1]))
-                    pending.index = index + 1
+                    previous = hash_(entry).hexdigest()
+                    leaves.append(hash_(b"\0" + entry).digest())
+                    ids.append(id_)
+                    if time < last_time:
+                        self._step_back(index, time, last_time)
+                    last_time = time
+                    if rows is not None:
+                        rows.append((index, hex_, payload, tail))
+                    index += 1
                     position = end + 1
+                    # The first `"kind":"` of a header or key is the member itself; in other receipts it may be anything.
+                    kind = payload.find(b'"kind":"') + 8
+                    if index == next_stop or payload[kind : kind + 2] in _KEYRING_KINDS:
+                        pending.index, pending.previous, pending.time = index, previous, last_time
+                        self._keyring_entry(index - 1, "sha256:" + hex_, line[middle + 12 : -1])
+                        before = f',"keyring":{pending.keyring},"previous":"sha256:'
+                        middle = _FIXED + len(str(index)) + len(str(pending.keyring))
+                        next_stop = 10 ** len(str(index)) if index else 1
                     continue
+            pending.index, pending.previous, pending.time = index, previous, last_time
             if line.startswith(HEAD_PREFIX):
                 self._head(line, segment, position)
             else:
                 self._odd_entry(line, segment, position)
+                index, previous, last_time = pending.index, pending.previous, pending.time
+                before = f',"keyring":{pending.keyring},"previous":"sha256:'
+                middle = _FIXED + len(str(index)) + len(str(pending.keyring))
+                next_stop = 10 ** len(str(index)) if index else 1
             position = end + 1
+        pending.index, pending.previous, pending.time = index, previous, last_time
+        self.ids.extend(ids[: self._committed_ids])
+        del ids[: self._committed_ids]
+        self._committed_ids = 0
         return position
 
     def _odd_entry(self, line: bytes, segment: Segment, offset: int) -> None:
@@ -290,13 +314,12 @@ class ChainFold:
         pending.ids.append(bytes.fromhex(entry.receipt[7:]))
         time = entry.recorded_at[:-1].encode("ascii")
         if time < pending.time:
-            self._step_back(entry.index, time)
+            self._step_back(entry.index, time, pending.time)
         pending.time = time
         if envelope is not None and pending.faults == faults and self._consume is not None:
             tail = line[len(line) - len(envelope_bytes) - 1 + len(b'{"payload":') + len(envelope.payload) :]
             pending.rows.append((entry.index, entry.receipt[7:], envelope.payload, tail))
-        if not entry.index or (envelope is not None and is_keyring_payload(envelope.payload)):
-            self._keyring_entry(entry.index, entry.receipt, envelope)
+        self._keyring_entry(entry.index, entry.receipt, None if envelope is None else envelope_bytes)
         pending.index = entry.index + 1
 
     def _add_leaf(self, entry: bytes) -> None:
@@ -330,19 +353,21 @@ class ChainFold:
             found = envelope
         return found
 
-    def _step_back(self, index: int, time: bytes) -> None:
-        message = f"recorded at {time.decode('ascii')}Z, after {self._pending.time.decode('ascii')}Z"
+    def _step_back(self, index: int, time: bytes, before: bytes) -> None:
+        message = f"recorded at {time.decode('ascii')}Z, after {before.decode('ascii')}Z"
         self._report.inform("time", "time.step_back", where=f"entry {index}", message=message)
 
     # Keys.
 
-    def _keyring_entry(self, index: int, id_: str, envelope: Envelope | None) -> None:
-        """Take entry 0 and every entry that may move the keyring."""
+    def _keyring_entry(self, index: int, id_: str, envelope_bytes: bytes | None) -> None:
+        """Take an entry that may move the keyring: entry 0, a header, a key; most others do not."""
         pending = self._pending
+        envelope = None if envelope_bytes is None else parse_envelope(envelope_bytes)
         if index == 0:
             pending.keys.append((index, id_, envelope))
             return
-        assert envelope is not None  # noqa: S101  told by its callers
+        if envelope is None:
+            return
         try:
             kind = canonical.decode(envelope.payload).get("kind")
         except FormatError:
@@ -365,7 +390,11 @@ class ChainFold:
             try:
                 self._mark = NoteKey(self._origin, ED25519, parse_key_id(self.keyring.log_key)).key_id
             except UnknownFormatError:
-                self._mark = b""
+                self._mark, self._log_line = b"", None
+                return
+            self._log_line = _log_line(self._mark)
+            origin = orjson.dumps(self._origin)[1:-1].replace(b"%", b"%%")
+            self._head_text = b'{"head":"' + origin + b"\\n%d\\n%b\\n\\n\xe2\x80\x94 " + origin + b" "
 
     def _take_key(self, index: int, id_: str, envelope: Envelope | None) -> tuple[str, str] | None:
         """Move the keyring by one entry; return the code and the message that speak against it."""
@@ -409,36 +438,36 @@ class ChainFold:
     def _absorb(self) -> None:
         """Add the leaves and keys of the commit under way to the fold."""
         pending, fold = self._pending, self._fold
+        leaves = pending.leaves
         if pending.keys:
             self._take_keys()
-        append = fold.append
-        if self._watch is not None and fold.size < self._watch <= fold.size + len(pending.leaves):
+        if self._watch is not None and fold.size < self._watch <= fold.size + len(leaves):
             split = self._watch - fold.size
-            for leaf in pending.leaves[:split]:
-                append(leaf)
+            fold.extend(leaves[:split])
             self.watched_root = fold.root() if self._sound else None
-            del pending.leaves[:split]
-        for leaf in pending.leaves:
-            append(leaf)
-        pending.leaves.clear()
+            del leaves[:split]
+        if len(leaves) < _FEW:
+            for leaf in leaves:
+                fold.append(leaf)
+        else:
+            fold.extend(leaves)
+        leaves.clear()
 
     def _expected(self, line: bytes) -> bool:
         """Return whether a head line is the one that must stand here, with one signature line, by the log key in force."""
-        if not self._sound or not self._mark or self._pending.index == self.size:
+        pattern, index, stop = self._log_line, self._pending.index, self._after_note
+        if not self._sound or pattern is None or index == self.size:
             return False
         root = self._fold.root()
-        origin = orjson.dumps(self._origin).decode("utf-8")[1:-1]
-        text = b2a_base64(root, newline=False).decode("ascii")
-        start = f'{{"head":"{origin}\\n{self._pending.index}\\n{text}\\n\\n\u2014 {origin} '.encode()
-        stop = f'\\n","previous_head":"{self._last_digest}"}}'.encode("ascii")
-        if not line.startswith(start) or not line.endswith(stop):
-            return False
-        if _LOG_LINE.fullmatch(line, len(start), len(line) - len(stop)) is None:
-            return False
-        if a2b_base64(line[len(start) : len(start) + 8])[:4] != self._mark:
-            return False
-        self._root = root
-        return True
+        start = self._head_text % (index, b2a_base64(root, newline=False))
+        if (
+            line.startswith(start)
+            and line.endswith(stop)
+            and pattern.fullmatch(line, len(start), len(line) - len(stop)) is not None
+        ):
+            self._root = root
+            return True
+        return False
 
     def _problems(self, line: bytes) -> list[tuple[str, str]]:
         """Return what is wrong with a head line that is not the one expected; none if it only bears more signatures."""
@@ -448,8 +477,8 @@ class ChainFold:
         except LedgerError as error:
             return [("head.malformed", str(error))]
         problems = []
-        if previous != self._last_digest:
-            problems.append(("head.link", f"got previous_head {previous}, expected {self._last_digest}"))
+        if previous[7:] != self._last_digest:
+            problems.append(("head.link", f"got previous_head {previous}, expected sha256:{self._last_digest}"))
         if not self._origin:
             self._origin = head.origin
         if head.origin != self._origin:
@@ -479,17 +508,17 @@ class ChainFold:
         pending = self._pending
         self.size = pending.index
         self._last = line
-        self._last_where = _Where(segment, offset)
-        self._last_digest = "sha256:" + sha256(line).hexdigest()
+        self._last_place = (segment, offset)
+        self._last_digest = sha256(line).hexdigest()
+        self._after_note = b'\\n","previous_head":"sha256:' + self._last_digest.encode() + b'"}'
         self._rest_offset = offset + len(line) + 1
         self._heads += 1
-        self._unverified = True
-        self.ids.extend(pending.ids)
-        pending.ids.clear()
+        self._committed_ids = len(pending.ids)
         pending.faults = 0
         if self._consume is not None:
-            rows, pending.rows = pending.rows, []
-            self._consume(rows)
+            self._consume(pending.rows)
+            pending.rows.clear()
+        self._unverified = True
         if self._every_head or self._key_changed:
             self._verify_last()
 
@@ -506,7 +535,7 @@ class ChainFold:
             self.signed = True
         else:
             code, message = problem
-            self._report.find("head signatures", code, where=str(self._last_where), message=message)
+            self._report.find("head signatures", code, where=_place(*self._last_place), message=message)
 
     def _signature_problem(self, line: bytes) -> tuple[str, str] | None:
         assert self.keyring is not None  # noqa: S101  told by its callers
@@ -540,6 +569,7 @@ class ChainFold:
                 self._damaged(f"the last line is a whole head that does not hold: {problems[0][1]}")
             else:
                 self._commit(fragment, segment, offset)
+                self.ids.extend(pending.ids)
             return
         reason = self._why_not_torn(fragment) if not pending.faults else "lines after the last head do not hold"
         if reason is not None:
@@ -582,17 +612,13 @@ class ChainFold:
         return None
 
 
-class _Where:
-    """The place of a line, put into words only when asked for."""
-
-    __slots__ = ("_offset", "_segment")
-
-    def __init__(self, segment: Segment, offset: int) -> None:
-        self._segment = segment
-        self._offset = offset
-
-    def __str__(self) -> str:
-        return _place(self._segment, self._offset)
+def _log_line(mark: bytes) -> re.Pattern[bytes]:
+    """Return the expression of 4 bytes of key id and 64 of signature in base64 without spare bits."""
+    text = b2a_base64(mark, newline=False)
+    # 4 bytes are five letters and two bits of the sixth.
+    first = _BASE64.index(text[5:6]) & 0b110000
+    sixth = _BASE64[first : first + 16]
+    return re.compile(re.escape(text[:5]) + b"[" + re.escape(sixth) + b"][A-Za-z0-9+/]{84}[AEIMQUYcgkosw048]=")
 
 
 def _place(segment: Segment, offset: int) -> str:

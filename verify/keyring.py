@@ -19,14 +19,9 @@ from ledger.errors import LedgerError, UnknownFormatError, clip
 from ledger.keys import next_digest, refuse_weak_point
 from ledger.receipt import Header, Key
 
-__all__ = ["Keyring", "header_problem", "is_keyring_payload"]
+__all__ = ["Keyring", "header_problem"]
 
 _FORMAT: Final = "receipt-ledger/v1"
-
-
-def is_keyring_payload(payload: bytes) -> bool:
-    """Return whether a receipt may be a `header` or a `key`; only parsing it tells."""
-    return b'"kind":"key"' in payload or b'"kind":"header"' in payload
 
 
 def header_problem(header: Header) -> tuple[str, str] | None:

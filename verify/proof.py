@@ -188,6 +188,23 @@ class RootFold:
                 counter.append(None)
         counter[level] = leaf
 
+    def extend(self, leaves: Sequence[bytes]) -> None:
+        """Add many leaves, given as their 32-byte leaf hashes; level by level, which is faster than one by one."""
+        count, position = len(leaves), 0
+        while count - position > 1:
+            # The largest complete subtree that may start here and that the leaves fill.
+            aligned = (self.size & -self.size) or 1 << 62
+            width = min(aligned, 1 << ((count - position).bit_length() - 1))
+            level, hashes = 0, leaves[position : position + width]
+            while len(hashes) > 1:
+                pairs = iter(hashes)
+                hashes = [sha256(b"\x01" + left + right).digest() for left, right in zip(pairs, pairs, strict=True)]
+                level += 1
+            self._add(level, hashes[0])
+            position += width
+        if position < count:
+            self.append(leaves[position])
+
     def join(self, after: RootFold) -> None:
         """Add the leaves of a fold that starts where this one ends.
 
