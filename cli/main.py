@@ -5,19 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption
-from cli.text import escape, say
-from ledger.errors import (
-    DamagedError,
-    LedgerError,
-    NotFoundError,
-    RegisterError,
-)
+from cli.text import say_error
+from ledger.errors import DamagedError, NotFoundError, RegisterError
 from ledger.version import VERSION
 
 __all__ = ["app", "main"]
@@ -58,7 +52,7 @@ for _module in ("init", "run", "log", "show", "verify", "append", "keys", "demo"
     import_module(f"cli.{_module}").register(app)
 
 
-def exit_code_of(error: LedgerError) -> int:
+def exit_code_of(error: Exception) -> int:
     """Return the exit code of an error that ends a command. Source: docs/reference/exit-codes.md."""
     if isinstance(error, DamagedError | RegisterError):
         return 1
@@ -68,19 +62,44 @@ def exit_code_of(error: LedgerError) -> int:
 
 
 def main() -> None:
-    """Run the command line and exit."""
+    """Run the command line and exit. Exit 1 is a verdict, so nothing else ends in it."""
+    _open_standard_streams()
     try:
         app()
-    except LedgerError as error:
-        say(f"{escape(str(error))}", style="bold red")
-        if error.hint:
-            say(f"  {escape(error.hint)}")
-        sys.exit(exit_code_of(error))
+    except SystemExit as ended:
+        # This is how typer reports that the reader of our output left, and an interrupt: both with 1.
+        if isinstance(ended.__context__, BrokenPipeError):
+            _leave_as_reader_left()
+        if isinstance(ended.__context__, typer.Abort):
+            sys.exit(130)
+        raise
     except BrokenPipeError:
-        # The reader of our output left; what it did not read is not our error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except OSError as error:
-        name = f" {str(Path(error.filename))!r}" if isinstance(error.filename, str) else ""
-        say(f"{error.strerror or error}:{escape(name)}", style="bold red")
-        sys.exit(2)
+        _leave_as_reader_left()
+    except Exception as error:  # noqa: BLE001  a fault of ours must not look like one of the evidence
+        say_error(error)
+        sys.exit(exit_code_of(error))
+
+
+def _leave_as_reader_left() -> NoReturn:
+    """Exit as after SIGPIPE: the reader of our output left, and what it did not read is not our error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(141)
+
+
+def _open_standard_streams() -> None:
+    """Open on the null device what we were started without.
+
+    Else the next file of the ledger that is opened would be standard output, and a command would write into it.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)  # takes the lowest that is free
+            os.set_inheritable(descriptor, True)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115

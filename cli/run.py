@@ -6,17 +6,18 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
 from cli.refs import resolve_run
-from cli.text import error_console, escape, print_json, say, short
+from cli.text import error_console, escape, print_json, say, say_error, short
 from ledger.arguments import Secrets
 from ledger.canonical import encode
-from ledger.command import CommandEnd, run_command, stripped_environment
-from ledger.errors import AdmissionError, LedgerError
+from ledger.command import CommandEnd, OutputMode, run_command, stripped_environment
+from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Actor, Adapter
 from ledger.run import Call, Run
 from ledger.storage.durable import replace
@@ -32,10 +33,33 @@ COMMAND = Adapter(name="command", version="1", coverage="one-process")
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    settings = {"ignore_unknown_options": False, "allow_interspersed_args": False}
-    app.command(context_settings=settings)(run)
-    app.command(context_settings=settings)(resume)
+    # The first word that is no option begins the command: what follows is the command's own.
+    app.command(cls=_Recorder, context_settings={"allow_interspersed_args": False})(run)
+    app.command(cls=_Recorder)(resume)
     app.command()(close)
+
+
+class _Recorder(TyperCommand):
+    """A command that runs another: no failure of ours is to be taken for an exit code of that one."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401  as it is declared
+        try:
+            return super().make_context(*args, **extra)
+        except typer.Exit:
+            raise
+        except Exception as error:
+            if hasattr(error, "exit_code"):  # a usage error
+                error.exit_code = COULD_NOT_RECORD
+            raise
+
+    def invoke(self, *args: Any) -> Any:  # noqa: ANN401  as it is declared
+        try:
+            return super().invoke(*args)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            say_error(error)
+            raise typer.Exit(COULD_NOT_RECORD) from error
 
 
 Command = Annotated[list[str], typer.Argument(metavar="-- CMD [ARG]...", help="The command and its arguments.")]
@@ -78,25 +102,23 @@ def run(
 ) -> None:
     """Run a command and record it: arguments, output, how it ended. Exits as the command does.
 
-    It observes one process and does not confine it. 124 a limit ended it, 125 nothing could be recorded, 126 and 127 it could
-    not start, 128+N a signal ended it.
+    It observes one process and does not confine it. 124 a limit ended it, 125 refused or could not be recorded, 126 and 127
+    it could not start, 128+N a signal ended it.
     """
     options = shared(context, ledger, json=json, trust=trust)
-    try:
-        opened = Ledger.open(options.folder(), places=options.places)
-        secrets = _secrets(secret_env)
-        started = Run.start(
-            opened,
-            name or Path(command[0]).name or "command",
-            actor=Actor(agent=agent, user=user, model=model),
-            correlation=_correlation(correlation),
-            adapter=COMMAND,
-            parent=_parent(opened),
-            secrets=secrets.values,
-        )
-    except (LedgerError, OSError) as error:
-        raise _refused(error) from error
-    _record(started, command, output=output, secrets=secrets, result=result, options=options)
+    _write_result(result, _report())
+    mode, names, secrets = _output(output), _correlation(correlation), _secrets(secret_env)
+    opened = Ledger.open(options.folder(), places=options.places)
+    started = Run.start(
+        opened,
+        name or Path(command[0]).name or "command",
+        actor=Actor(agent=agent, user=user, model=model),
+        correlation=names,
+        adapter=COMMAND,
+        parent=_parent(opened),
+        secrets=secrets.values,
+    )
+    _record(started, command, output=mode, secrets=secrets, result=result, options=options)
 
 
 def resume(
@@ -115,13 +137,11 @@ def resume(
     What was under way when the driver went is recorded as ambiguous.
     """
     options = shared(context, ledger, json=json, trust=trust)
-    try:
-        opened = Ledger.open(options.folder(), places=options.places)
-        secrets = _secrets(secret_env)
-        resumed = Run.resume(opened, resolve_run(opened, reference), secrets=secrets.values)
-    except (LedgerError, OSError) as error:
-        raise _refused(error) from error
-    _record(resumed, command, output=output, secrets=secrets, result=result, options=options)
+    _write_result(result, _report())
+    mode, secrets = _output(output), _secrets(secret_env)
+    opened = Ledger.open(options.folder(), places=options.places)
+    resumed = Run.resume(opened, resolve_run(opened, reference), secrets=secrets.values)
+    _record(resumed, command, output=mode, secrets=secrets, result=result, options=options)
 
 
 def close(
@@ -142,23 +162,25 @@ def close(
 
 
 def _record(
-    run: Run, command: Sequence[str], *, output: str, secrets: Secrets, result: Path | None, options: Shared
+    run: Run, command: Sequence[str], *, output: OutputMode, secrets: Secrets, result: Path | None, options: Shared
 ) -> None:
     """Run the command inside `run`, close it, say where it is recorded, and exit as the command did."""
-    report: dict[str, object] = {"run": run.id, "receipt": None, "status": None, "exit_code": None, "signal": None}
+    report = _report() | {"run": run.id}
     end: CommandEnd | None = None
     try:
+        # Should we be killed, this is what names the open run.
+        _write_result(result, report)
         with run.call(
             Path(command[0]).name or "command",
             access="unknown",
-            arguments={"argv": [_text(each) for each in command], "cwd": _text(str(Path.cwd()))},
+            arguments={"argv": [_text(each) for each in command], "cwd": _working_folder()},
             environment="unknown",
         ) as call:
             end = run_command(
                 command,
                 env=_environment(run, call),
                 pty=sys.stdout.isatty(),
-                output=_output(output),
+                output=output,
             )
             report |= {
                 "status": end.status,
@@ -169,15 +191,16 @@ def _record(
             _settle(call, end, secrets)
         status, reason = _run_status(end)
         closed = run.close(status, reason=reason)
-    except LedgerError as error:
-        _write_result(result, report)
+    except Exception:
+        _say_result(result, report)
         if end is not None and end.ran:
             say(f"the command ran and ended ({end.status}), but that could not be recorded", style="bold red")
-        raise _refused(error) from error
+        say(f"its run is open; end it from its record with: {program_name()} close {short(run.id)}")
+        raise
     report["receipt"] = closed.receipt
-    _write_result(result, report)
+    _say_result(result, report)
     if end.error:
-        say(f"{escape(command[0])}: {escape(end.error)}", style="bold red")
+        say(escape(end.error), style="bold red")
     if options.json:
         error_console().print_json(data=report) if sys.stderr.isatty() else say(encode(report).decode())
     elif sys.stderr.isatty():
@@ -243,14 +266,6 @@ def _run_status(end: CommandEnd) -> tuple[RunStatus, Reason | None]:
             return RunStatus.FAILED, Reason.COMMAND_NOT_EXECUTABLE
 
 
-def _refused(error: LedgerError | OSError) -> typer.Exit:
-    say(escape(str(error)), style="bold red")
-    hint = getattr(error, "hint", None)
-    if hint:
-        say(f"  {escape(hint)}")
-    return typer.Exit(COULD_NOT_RECORD)
-
-
 def _secrets(names: Sequence[str]) -> Secrets:
     missing = [name for name in names if name not in os.environ]
     if missing:
@@ -263,7 +278,7 @@ def _correlation(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"got {pair!r}, expected K=V", param_hint="--correlation")
+            raise AdmissionError(f"--correlation: got {clip(pair)}, expected K=V", code="usage.correlation")
         found[name] = value
     return found
 
@@ -276,12 +291,12 @@ def _parent(ledger: Ledger) -> tuple[str, str | None] | None:
     return run, intent or None
 
 
-def _output(word: str) -> Literal["keep", "digest", "none"]:
+def _output(word: str) -> OutputMode:
     match word:
         case "keep" | "digest" | "none":
             return word
         case _:
-            raise typer.BadParameter(f"got {word!r}, expected keep, digest or none", param_hint="--output")
+            raise AdmissionError(f"--output: got {clip(word)}, expected keep, digest or none", code="usage.output")
 
 
 def _text(argument: str) -> str:
@@ -289,6 +304,27 @@ def _text(argument: str) -> str:
     return argument.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def _working_folder() -> str:
+    try:
+        return _text(str(Path.cwd()))
+    except OSError:
+        return "unknown"  # it was removed under us
+
+
+def _report() -> dict[str, object]:
+    """Return what `--result` holds before anything is known: no run, and so nothing ran."""
+    return {"run": None, "receipt": None, "status": None, "exit_code": None, "signal": None}
+
+
 def _write_result(path: Path | None, report: dict[str, object]) -> None:
+    """Write the result file, first of all before anything runs: where it cannot be written, nothing shall run."""
     if path is not None:
         replace(path, encode(dict(report)) + b"\n", durable=False)
+
+
+def _say_result(path: Path | None, report: dict[str, object]) -> None:
+    """Write the result file after the command ran: where that fails now, the exit code is still the command's."""
+    try:
+        _write_result(path, report)
+    except LedgerError as error:
+        say(f"--result: {escape(str(error))}", style="bold red")

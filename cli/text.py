@@ -6,14 +6,18 @@ Nothing from a ledger reaches a terminal raw: control and bidi characters are wr
 from __future__ import annotations
 
 import sys
+import traceback
 import unicodedata
 from functools import cache
+from pathlib import Path
 
 import orjson
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["console", "error_console", "escape", "print_json", "say", "short", "styled", "write_bytes"]
+from ledger.errors import LedgerError
+
+__all__ = ["console", "error_console", "escape", "print_json", "say", "say_error", "short", "styled", "write_bytes"]
 
 _ID_DIGITS = 12
 
@@ -38,12 +42,13 @@ def _console(*, stderr: bool) -> Console:
     )
 
 
-def escape(text: str) -> str:
-    """Return text in which control, bidi, format and unprintable characters are written as escapes."""
+def escape(text: str, *, keep: str = "") -> str:
+    """Return text in which control, bidi, format and unprintable characters are written as escapes, but those in `keep`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        c if c.isprintable() and unicodedata.category(c) not in ("Cf", "Zl", "Zp") else ascii(c)[1:-1] for c in text
+        c if c in keep or (c.isprintable() and unicodedata.category(c) not in ("Cf", "Zl", "Zp")) else ascii(c)[1:-1]
+        for c in text
     )
 
 
@@ -55,6 +60,20 @@ def short(id_: str) -> str:
 def say(text: str = "", style: str | None = None) -> None:
     """Print one line for a person on standard error."""
     error_console().print(Text(text, style=style or ""), soft_wrap=True)
+
+
+def say_error(error: Exception) -> None:
+    """Say on standard error why a command ended; an error that is not ours is a fault of the program, and said to be one."""
+    if isinstance(error, LedgerError):
+        say(escape(str(error)), style="bold red")
+        if error.hint:
+            say(f"  {escape(error.hint)}")
+    elif isinstance(error, OSError):
+        name = f": {str(Path(error.filename))!r}" if isinstance(error.filename, str) else ""
+        say(escape(f"{error.strerror or error}{name}"), style="bold red")
+    else:
+        say(escape("".join(traceback.format_exception(error)), keep="\n"))
+        say("this is a fault of the program and says nothing about the evidence; please report it", style="bold red")
 
 
 def styled(text: str, style: str) -> Text:
