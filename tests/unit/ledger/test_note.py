@@ -111,7 +111,7 @@ def test_a_hundred_signatures_are_read_and_one_more_is_not():
 def test_a_note_of_64_kib_is_read_and_one_byte_more_is_not():
     text = "x" * (NOTE_MAX_BYTES - len(GOOD) + len(TEXT) - 1) + "\n"
     data = print_note(Note(text, (LINE,)))
-    assert len(data) == NOTE_MAX_BYTES
+    assert len(data) == NOTE_MAX_BYTES == 65_536
     assert parse_note(data).text == text
     assert code(parse_note, b"x" + data) == "note.too_large"
     assert code(print_note, Note("x" + text, (LINE,))) == "note.too_large"
@@ -195,6 +195,23 @@ def test_a_cosignature_covers_time_and_text():
     # A signature of the plain text by the same key is no cosignature.
     plain = NoteSignature(line.name, line.key_id, sign_note(TEXT, "witness", OTHER).signature)
     assert code(check_note, Note(TEXT, (plain,)), [key]) == "note.bad_signature"
+
+
+@pytest.mark.parametrize("time_s", [0, 1, 2**63 - 1])
+def test_the_bounds_of_time_are_signed_and_read(time_s):
+    line = sign_cosignature(TEXT, "witness", OTHER, time_s=time_s)
+    assert cosignature_time(line) == time_s
+    assert check_note(Note(TEXT, (line,)), [NoteKey("witness", COSIGNATURE, OTHER.public)]) == (line,)
+
+
+@pytest.mark.parametrize("length", [1, 64, 71, 73])
+def test_a_cosignature_has_72_bytes(length):
+    line = sign_cosignature(TEXT, "witness", OTHER, time_s=5)
+    short = NoteSignature(line.name, line.key_id, (line.signature + b"x")[:length])
+    assert code(cosignature_time, short) == "note.malformed"
+    assert (
+        code(check_note, Note(TEXT, (short,)), [NoteKey("witness", COSIGNATURE, OTHER.public)]) == "note.bad_signature"
+    )
 
 
 @pytest.mark.parametrize("time_s", [-1, 2**63])
