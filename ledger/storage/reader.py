@@ -140,7 +140,8 @@ class Reader:
             )
         digits = match[1]
         found = set()
-        self._state.close()  # what it has read of an older state is older still
+        with self._state.in_use:
+            self._state.close()  # what it has read of an older state is older still
         for segment, offset in self._hints(lambda state: state.starting_with(digits[:16], limit)):
             stored = self.line_at(segment, offset)
             if stored is not None and self._is_committed(stored.entry.index):
@@ -272,18 +273,20 @@ class Reader:
 
     def _saved_segment(self) -> int:
         """Return the segment that the saved state reaches into: everything before it is in the state."""
-        try:
-            saved = self._state.load()
-        except (sqlite3.Error, ValueError, KeyError, TypeError, LedgerError):
-            saved = None
+        with self._state.in_use:
+            try:
+                saved = self._state.load()
+            except (sqlite3.Error, ValueError, KeyError, TypeError, LedgerError):
+                saved = None
         return 0 if saved is None else saved[0].segment
 
     def _hints(self, ask: Callable[[State], list[tuple[int, int, int]]]) -> list[tuple[int, int]]:
-        try:
-            return [(segment, offset) for _, segment, offset in ask(self._state)]
-        except (sqlite3.Error, OSError):
-            self._state.close()
-            return []
+        with self._state.in_use:
+            try:
+                return [(segment, offset) for _, segment, offset in ask(self._state)]
+            except (sqlite3.Error, OSError):
+                self._state.close()
+                return []
 
     def _containing(self, needle: bytes, *, first: int = 0) -> Iterator[Stored]:
         """Yield the committed entries whose own bytes hold `needle`, newest segment first, down to the segment `first`."""

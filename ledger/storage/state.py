@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,18 +129,19 @@ class State:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self._path = folder.absolute() / "state.sqlite"
-        self._read_only = read_only
+        self.read_only: Final = read_only
         self._db: sqlite3.Connection | None = None
-        self._pid = 0
         self._changes = _Changes()
+        self.in_use = threading.RLock()
+        """Held by whoever uses the state: threads take turns, and a fork waits for its end."""
+        _states.add(self)
 
     # The connection.
 
     def _connection(self) -> sqlite3.Connection:
-        if self._db is not None and self._pid == os.getpid():
+        if self._db is not None:
             return self._db
-        # A connection inherited over a fork is left alone: closing it here would release the parent's locks.
-        if self._read_only:
+        if self.read_only:
             # Reading writes nothing: without `immutable`, SQLite would make files beside the database.
             db = sqlite3.connect(
                 f"{self._path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
@@ -149,14 +152,23 @@ class State:
             db.execute("PRAGMA synchronous=NORMAL")
             if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 _create(db)
-        self._db, self._pid = db, os.getpid()
+        self._db = db
         return db
 
     def close(self) -> None:
-        """Close the connection, if this process opened it."""
-        if self._db is not None and self._pid == os.getpid():
+        """Close the connection; it is opened again when it is needed."""
+        if self._db is not None:
             self._db.close()
         self._db = None
+
+    def leave_inherited(self) -> None:
+        """Leave a connection that a fork brought along, in use by a thread that this process does not have.
+
+        Closing it would release the locks of the parent.
+        """
+        if self._db is not None:
+            _inherited.append(self._db)
+            self._db, self.in_use = None, threading.RLock()
 
     def reset(self) -> None:
         """Forget everything, also a file that SQLite cannot read."""
@@ -387,3 +399,35 @@ def _tail_of(value: dict[str, Any]) -> Tail:
         value["commit"],
         value["note"].encode("utf-8"),
     )
+
+
+_FORK_WAIT_S: Final = 10.0
+_states: Final[weakref.WeakSet[State]] = weakref.WeakSet()
+_forking: Final = threading.RLock()
+_paused: Final[list[State]] = []
+_inherited: Final[list[sqlite3.Connection]] = []
+
+
+def _before_fork() -> None:
+    """Close every connection: SQLite cannot take one over a fork, where both sides would think they hold its locks."""
+    _forking.acquire()
+    # A writer may use a reader, never the other way round.
+    for state in sorted(_states, key=lambda state: state.read_only):
+        if state.in_use.acquire(timeout=_FORK_WAIT_S):
+            _paused.append(state)
+            state.close()
+
+
+def _after_fork_in_parent() -> None:
+    while _paused:
+        _paused.pop().in_use.release()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    _after_fork_in_parent()
+    for state in _states:
+        state.leave_inherited()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -120,7 +120,7 @@ class Writer:
 
     def close(self) -> None:
         """Save the state and release what is open."""
-        with self._lock.hold():
+        with self._lock.hold(), self._state.in_use:
             if self._tail is not None and self._pid == os.getpid() and self._state.unsaved():
                 self._tail.commit = digest(self._last)
                 with contextlib.suppress(sqlite3.Error):
@@ -173,7 +173,7 @@ class Writer:
 
     def _under_lock(self, work: Callable[[], _T]) -> _T:
         """Do some work under the lock; where the derived state fails it, make the state again and do it once more."""
-        with self._lock.hold():
+        with self._lock.hold(), self._state.in_use:
             try:
                 return work()
             except sqlite3.Error as error:
