@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from ledger import canonical
 from ledger.checkpoint import Head, open_head, parse_checkpoint, print_checkpoint
 from ledger.digest import digest, parse_digest, print_digest
 from ledger.entry import parse_entry, print_entry
 from ledger.envelope import parse_envelope, print_envelope, verify_seal
-from ledger.errors import FormatError, LedgerError, UnknownFormatError, clip
+from ledger.errors import FormatError, LedgerError, NotFoundError, UnknownFormatError, clip
 from ledger.facts import facts_of, read_facts
 from ledger.keys import (
     next_digest,
@@ -53,6 +53,7 @@ __all__ = [
     "INPUTS",
     "VECTORS_SCHEMA",
     "Answer",
+    "AnswerLine",
     "Case",
     "Check",
     "Expected",
@@ -60,6 +61,8 @@ __all__ = [
     "Result",
     "VectorFile",
     "accepted",
+    "judge_answer",
+    "parse_answers",
     "parse_vectors",
     "refused",
     "run_case",
@@ -200,7 +203,7 @@ class SegmentInput(Member):
     """One segment of a journal: its first index, and the file that holds its bytes."""
 
     first_index: int
-    file: str
+    file: Annotated[str, StringConstraints(pattern=r"^(?:[a-z0-9-]+/)*[a-z0-9-]+\.jsonl$")]
 
 
 class LedgerInput(Member):
@@ -233,6 +236,16 @@ class Answer:
     def status(self) -> Status:
         """One word for the exit code."""
         return _STATUS[self.exit]
+
+
+class AnswerLine(Member):
+    """What another program answers to one case: exit code, the codes it found, the value it gives."""
+
+    file: str
+    id: str
+    exit: Annotated[int, Field(ge=0, le=6)]
+    codes: tuple[str, ...] = Field(default=(), strict=False)
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +305,35 @@ def run_case(case: Case, *, read: Read, checks: Mapping[str, Check] | None = Non
         return Result(case, None, f"input: {clip(str(error), 200)}")
     try:
         return Result(case, check(given, read))
+    except NotFoundError as error:
+        return Result(case, None, str(error))
     except LedgerError as error:
         return Result(case, refused(error))
+
+
+def parse_answers(data: bytes) -> dict[tuple[str, str], Answer]:
+    """Return what another program answered, by file and id: a line of JSON a case, as vectors/README.md says.
+
+    Raises:
+        FormatError: a line that is no answer, or two for one case.
+    """
+    answers: dict[tuple[str, str], Answer] = {}
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            found = AnswerLine.model_validate_json(line)
+        except ValidationError as error:
+            raise FormatError(f"answers: line {number}: {clip(str(error), 200)}", code="vectors.malformed") from error
+        if (found.file, found.id) in answers:
+            raise FormatError(f"answers: line {number}: {clip(found.id)} was answered", code="vectors.malformed")
+        answers[found.file, found.id] = Answer(found.exit, found.codes, found.value)
+    return answers
+
+
+def judge_answer(case: Case, answer: Answer | None) -> Result:
+    """Return the result of a case that another program answered, None where it did not: that is no pass."""
+    return Result(case, answer, "" if answer is not None else "not answered")
 
 
 # Checks. Each reader's value is printed again: a reader and its printer are inverses.

@@ -47,7 +47,7 @@ def _layout(out: File, payload: bytes, plain: bytes, signed: bytes) -> None:
 
     read("plain", plain, "An envelope without a seal.")
     read("sealed", signed, "An envelope with one.")
-    nested = b'{"a":{"payload_type":"x/y","seals":[]},"z":1}'
+    nested = b'{"a":{"n":1,"payload_type":"x/y","seals":[]},"z":1}'
     out.case("envelope", "nested", "A payload that looks like the end of an envelope: the last one counts.",
              bytes_input(kit.envelope(nested)), flags="first-match",
              value={"receipt": kit.digest(nested), "payload_type": kit.RECEIPT_TYPE, "seal": None})  # fmt: skip

@@ -53,6 +53,7 @@ def make() -> File:
     _lines(case, lines)
     _entries(case)
     _receipts(case)
+    _decoys(case)
     _torn(case, book, lines)
     _heads(case, lines)
     _first(case)
@@ -458,6 +459,33 @@ def _receipts(case) -> None:
     unsealed.add("header", {"format": "receipt-ledger/v1", "log_key": LOG.id, "next": {}}, seal=False)
     unsealed.commit()
     case("header-unsealed", "A header without its seal.", unsealed, "seal.absent", "skipped-seal")
+
+
+def _decoys(case) -> None:
+    def inside(id_: str, comment: str, arguments: dict[str, Any]) -> None:
+        book = Book(label="journals")
+        book.header()
+        book.opening()
+        book.close(book.intent(act={**book.act(), "arguments": arguments}))
+        book.commit()
+        case(id_, comment, book, flags="first-match")
+
+    inside("decoy-envelope", "Arguments that look like the middle of a line.", {"a": 1, "envelope": {"payload": {}}})
+    inside(
+        "decoy-type",
+        "Arguments that look like the end of one.",
+        {"a": {}, "payload_type": kit.RECEIPT_TYPE, "seals": []},
+    )
+    inside("decoy-kind", "Arguments with a member kind.", {"kind": "run"})
+    inside("decoy-head", "Arguments that look like a head line.", {"head": "x", "previous_head": kit.ZERO})
+    book = base()
+    book.commit()
+    case("empty-commit", "A head with no entries of its own, linked and signed.", book, "head.empty", "empty-commit")
+    book = Book(label="journals")
+    book.commit()
+    book.header()
+    book.commit()
+    case("empty-first-commit", "A head of no entries first.", book, "head.empty", "empty-commit")
 
 
 def _torn(case, book: Book, lines: list[bytes]) -> None:

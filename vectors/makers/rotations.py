@@ -82,6 +82,24 @@ def _issuer(case) -> None:
 
     case("issuer-new-key-before", "A receipt sealed by the next key before its rotation: that key is not in force yet.", new_before, "trust.issuer_mismatch", "early-key", 4)  # fmt: skip
 
+    def late(book: Book) -> None:
+        for _ in range(5):
+            run(book, ISSUER)
+        book.rotate(ISSUER2, ISSUER)
+        book.opening(issuer=ISSUER2)
+        book.close(issuer=ISSUER2)
+        book.commit()
+
+    case("late", "A rotation at index 11, and entries of its own commit behind it.", late)
+
+    def decoy(book: Book) -> None:
+        book.opening()
+        act = {**book.act(), "arguments": {"kind": "key"}}
+        book.close(book.intent(act=act))
+        book.commit()
+
+    case("decoy", "Arguments with a member kind that says key move no keyring.", decoy, flags="keyring kind-confusion")
+
     def hidden(book: Book) -> None:
         book.rotate(ISSUER2, ISSUER)
         book.commit()
@@ -116,6 +134,13 @@ def _refused(case) -> None:
         rotation(lambda book: book.rotate(ISSUER2, ISSUER, seal=False)),
         "seal.absent",
         f"{flag} skipped-seal",
+    )
+    case(
+        "other-name",
+        "Under another name than the header's.",
+        rotation(lambda book: book.rotate(ISSUER2, ISSUER, name="deploy")),
+        CHAIN,
+        f"{flag} issuer-name",
     )
     case(
         "retires-another",

@@ -31,7 +31,13 @@ ACTOR = {
     "properties": dict.fromkeys(("agent", "user", "model"), TEXT),
     "required": ["agent", "model", "user"],
 }
-SEGMENT = shape("One segment.", {"first_index": {"type": "integer", "minimum": 0}, "file": TEXT})
+SEGMENT = shape(
+    "One segment.",
+    {
+        "first_index": {"type": "integer", "minimum": 0},
+        "file": {"type": "string", "pattern": "^([a-z0-9-]+/)*[a-z0-9-]+\\.jsonl$"},
+    },
+)
 TEXT_INPUT = shape("One text.", {"text": TEXT})
 BYTES_INPUT = shape("Bytes.", {}, bytes_=True)
 
