@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from cli.options import Shared
 from cli.trustfile import read_memory, read_trust, write_memory
 from ledger.checkpoint import Head, head_of
-from ledger.errors import LedgerError, NotFoundError
+from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError
 from ledger.merkle import consistency_proof
 from ledger.storage.evidence import gather
 from ledger.storage.journal import read_segment, segment_path, segments
@@ -18,9 +19,10 @@ from verify.bundle import verify_bundle
 from verify.chain import Segment
 from verify.ledger import verify_ledger
 from verify.options import Options
-from verify.report import Verdict
+from verify.pins import trust_used
+from verify.report import Check, CheckStatus, Coverage, Verdict
 
-__all__ = ["JournalSnapshot", "judge_ledger", "judge_receipt"]
+__all__ = ["JournalSnapshot", "judge_error", "judge_ledger", "judge_receipt"]
 
 
 class JournalSnapshot:
@@ -66,6 +68,27 @@ def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -
         options=asked,
     )
     return _remember(verdict, options)
+
+
+def judge_error(error: LedgerError, subject: str, options: Shared, asked: Options) -> Verdict:
+    """Return the verdict that an error while evidence was read comes to: it is absent, unknown, or not what its marks say.
+
+    Raises:
+        LedgerError: the error itself, where it says nothing about evidence.
+    """
+    match error:
+        case NotFoundError():
+            code, status = "subject.absent", "absent"
+        case UnknownFormatError():
+            code, status = "format.unknown", "not_checked"
+        case DamagedError():
+            code, status = "journal.damaged", "failed"
+        case FormatError() if error.code != "reference.malformed":
+            code, status = "line.malformed", "failed"
+        case _:
+            raise error
+    check = Check("subject", cast("CheckStatus", status), code, error.where, str(error))
+    return Verdict(subject, (check,), Coverage(0, 0, 0), None, trust_used(read_trust(options)), accepted=asked.accept)
 
 
 def _remember(verdict: Verdict, options: Shared) -> Verdict:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cli.options import JsonOption, LedgerOption, shared
 from cli.refs import runs_newest_first
-from cli.text import console, escape, print_json, short, styled
+from cli.text import console, print_json, short, styled, took
 from ledger.errors import LedgerError
 from ledger.receipt import Opening, Run, parse_receipt
 from ledger.storage.journal import Stored
@@ -59,7 +59,8 @@ def log(
     elif entries:
         _print(chosen, ("index", "receipt", "kind", "run", "recorded_at"))
     else:
-        _print(chosen, ("run", "name", "status", "opened_at", "duration_ms", "agent", "receipt"))
+        agents = ("agent",) if any(row["agent"] != "unknown" for row in chosen) else ()
+        _print(chosen, ("run", "name", "status", "opened_at", "took", *agents, "receipt"))
 
 
 def _runs(reader: Reader, after: int | None) -> Iterator[dict[str, Any]]:
@@ -122,12 +123,32 @@ def _entries(reader: Reader, after: int | None) -> Iterator[dict[str, Any]]:
 def _print(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=True, justify="right" if column in ("index", "duration_ms") else "left")
+        free = column in ("name", "agent")  # where a terminal is narrow these give way, never an id
+        table.add_column(
+            column,
+            no_wrap=not free,
+            overflow="fold" if free else "ellipsis",
+            min_width=None if free else max(len(column), *(len(_cell(row, column)) for row in rows), 0),
+            justify="right" if column in ("index", "took") else "left",
+        )
     for row in rows:
-        cells = []
-        for column in columns:
-            value = row.get(column, "")
-            text = short(value) if column in ("run", "receipt") and value else escape(str(value))
-            cells.append(styled(text, STATUS_STYLES.get(text, "") if column == "status" else ""))
-        table.add_row(*cells)
-    console().print(table)
+        table.add_row(
+            *(
+                styled(_cell(row, column), STATUS_STYLES.get(str(row.get(column)), "") if column == "status" else "")
+                for column in columns
+            )
+        )
+    console().print(table, soft_wrap=False)
+
+
+def _cell(row: dict[str, Any], column: str) -> str:
+    value = row.get("duration_ms" if column == "took" else column, "")
+    match column:
+        case "run" | "receipt":
+            return short(value) if value else ""
+        case "took":
+            return took(value) if isinstance(value, int) else ""
+        case "opened_at" | "recorded_at":
+            return str(value).replace("T", " ")[:19]
+        case _:
+            return str(value)

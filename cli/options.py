@@ -64,7 +64,12 @@ class Shared:
             return self.ledger
         if os.environ.get("LEDGER_DIR"):
             return Path(os.environ["LEDGER_DIR"])
-        here = Path.cwd()
+        try:
+            here = Path.cwd()
+        except OSError as error:
+            raise NotFoundError(
+                "ledger: the working folder was removed", code="ledger.absent", hint="name the ledger with -L DIR"
+            ) from error
         for folder in (here, *here.parents):
             if (folder / ".ledger" / "journal").is_dir():
                 return folder / ".ledger"

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.errors import NotFoundError
+from cli.options import program_name
+from ledger.errors import LedgerError, NotFoundError
 from ledger.receipt import Opening, Run, parse_receipt
 from ledger.storage.journal import Stored
 from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
 
-__all__ = ["closing_of", "resolve", "resolve_run", "runs_newest_first"]
+__all__ = ["closing_of", "latest_run", "resolve", "resolve_run", "runs_newest_first"]
 
 
 def resolve(ledger: Ledger, reference: str) -> str:
     """Return the receipt id that a reference names: an id, 8 or more of its digits, or `latest`.
 
     Raises:
-        NotFoundError: none, or several: they are listed.
+        NotFoundError: none.
+        LedgerError: `reference.ambiguous`: several, listed in its hint.
     """
     if reference == "latest":
-        for opening, closing in runs_newest_first(ledger.reader):
-            return (closing or opening).entry.receipt
-        raise NotFoundError("latest: this ledger holds no run yet", hint="record one with: ledger run -- CMD …")
+        opening, closing = latest_run(ledger.reader)
+        return (closing or opening).entry.receipt
     found = ledger.find(reference)
     if len(found) == 1:
         return found[0]
     if not found:
-        raise NotFoundError(f"{reference}: no such receipt in this ledger", hint="list runs with: ledger log")
-    raise NotFoundError(
+        raise NotFoundError(
+            f"{reference}: no such receipt in this ledger", hint=f"list runs with: {program_name()} log"
+        )
+    raise LedgerError(
         f"{reference}: names {len(found)} receipts", code="reference.ambiguous", hint="one of: " + ", ".join(found)
     )
 
@@ -36,8 +39,7 @@ def resolve(ledger: Ledger, reference: str) -> str:
 def resolve_run(ledger: Ledger, reference: str) -> str:
     """Return the run id that a reference names; a receipt inside a run names its run."""
     if reference == "latest":
-        for opening, _ in runs_newest_first(ledger.reader):
-            return opening.entry.receipt
+        return latest_run(ledger.reader)[0].entry.receipt
     id_ = resolve(ledger, reference)
     receipt = parse_receipt(ledger.get(id_).envelope.payload)
     run = id_ if isinstance(receipt, Opening) else getattr(receipt, "run", None)
@@ -49,6 +51,19 @@ def resolve_run(ledger: Ledger, reference: str) -> str:
 def closing_of(reader: Reader, run: str) -> Stored | None:
     """Return the `run` receipt that closes a run, None while it is open."""
     return reader.parent_of(run, after=reader.get(run).entry.index)
+
+
+def latest_run(reader: Reader) -> tuple[Stored, Stored | None]:
+    """Return opening, and closing or None, of the newest run that no other run started.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    for opening, closing in runs_newest_first(reader):
+        receipt = parse_receipt(opening.envelope.payload)
+        if isinstance(receipt, Opening) and receipt.parent_opening is None:
+            return opening, closing
+    raise NotFoundError("latest: this ledger holds no run yet", hint=f"record one with: {program_name()} run -- CMD …")
 
 
 def runs_newest_first(reader: Reader) -> Iterator[tuple[Stored, Stored | None]]:

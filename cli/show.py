@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +12,18 @@ from rich.text import Text
 from rich.tree import Tree
 
 from cli.log import STATUS_STYLES
-from cli.options import JsonOption, LedgerOption, shared
+from cli.options import JsonOption, LedgerOption, program_name, shared
 from cli.refs import closing_of, resolve
-from cli.text import console, escape, print_json, say, short, write_bytes
+from cli.text import console, escape, print_json, say, short, took, write_bytes
 from ledger import canonical
-from ledger.errors import LedgerError, NotFoundError
+from ledger.errors import FormatError, LedgerError, NotFoundError, clip
 from ledger.members import Artifact
 from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Run, Step, children_of, parse_receipt
 from ledger.storage.ledger import Ledger
 
 __all__ = ["print_tree", "register"]
 
+_DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{8,64})")
 Reference = Annotated[str, typer.Argument(metavar="REF", help="A receipt id, 8 or more of its digits, or latest.")]
 
 
@@ -82,8 +84,10 @@ def _print_members(value: dict[str, Any], indent: str) -> None:
             for each in item:
                 _print_members(each, indent + "  - ")
         else:
-            text = item if isinstance(item, str) else orjson.dumps(item).decode()
-            console().print(Text(label, style="bold").append(Text(escape(text), style="")))
+            several = isinstance(item, list) and len(item) > 1 and all(isinstance(each, str) for each in item)
+            for number, each in enumerate(item if several else [item]):
+                text = each if isinstance(each, str) else orjson.dumps(each).decode()
+                console().print(Text().append(" " * len(label) if number else label, style="bold").append(escape(text)))
 
 
 def tree(
@@ -185,7 +189,7 @@ def _details(receipt: Receipt) -> list[str]:
             found.append(f"signal {receipt.signal}")
     duration = getattr(receipt, "duration_ms", None)
     if isinstance(duration, int):
-        found.append(f"{duration} ms" if duration < 10_000 else f"{duration / 1000:.1f} s")
+        found.append(took(duration))
     kept = [each.name for each in getattr(receipt, "artifacts", ()) if each.name != "run-salt"]
     if kept:
         found.append("[" + ", ".join(escape(name) for name in kept) + "]")
@@ -207,7 +211,9 @@ def _tree_value(opened: Ledger, id_: str) -> dict[str, Any]:
 
 def artifact(
     context: typer.Context,
-    reference: Annotated[str, typer.Argument(metavar="REF", help="An artifact's digest, or RECEIPT/NAME.")],
+    reference: Annotated[
+        str, typer.Argument(metavar="REF", help="An artifact's digest, or RECEIPT/NAME, such as latest/stdout.")
+    ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here.", show_default=False)
     ] = None,
@@ -234,17 +240,67 @@ def artifact(
 def _find_artifact(opened: Ledger, reference: str) -> Artifact:
     where, slash, name = reference.partition("/")
     if slash:
-        receipt = parse_receipt(opened.get(resolve(opened, where)).envelope.payload)
-        for each in getattr(receipt, "artifacts", ()):
+        return _named_artifact(opened, _resolve_whole(opened, where), where, name)
+    match = _DIGEST.fullmatch(reference)
+    if match is None:
+        raise FormatError(
+            f"artifact: got {clip(reference)}, expected a digest, at least 8 of its hex digits, or RECEIPT/NAME",
+            code="reference.malformed",
+        )
+    found: dict[str, Artifact] = {}
+    for stored in opened.reader.backwards(f'"digest":"sha256:{match[1]}'.encode("ascii")):
+        for each in _artifacts(parse_receipt(stored.envelope.payload)):
+            if each.digest.startswith(f"sha256:{match[1]}"):
+                found.setdefault(each.digest, each)
+    if not found:
+        raise NotFoundError(
+            f"artifact: no receipt refers to {reference}",
+            hint=f"see the artifacts of a run with: {program_name()} tree REF",
+        )
+    if len(found) > 1:
+        raise LedgerError(
+            f"{reference}: names {len(found)} artifacts", code="reference.ambiguous", hint=f"one of: {', '.join(found)}"
+        )
+    return next(iter(found.values()))
+
+
+def _artifacts(receipt: Receipt) -> tuple[Artifact, ...]:
+    return tuple(getattr(receipt, "artifacts", ()))
+
+
+def _resolve_whole(opened: Ledger, reference: str) -> str:
+    """Return the receipt that a reference names; for a run that is closed, the receipt that closes it and so commits all of it."""
+    id_ = resolve(opened, reference)
+    if isinstance(_load(opened, id_), Opening):
+        closing = closing_of(opened.reader, id_)
+        return id_ if closing is None else closing.entry.receipt
+    return id_
+
+
+def _named_artifact(opened: Ledger, id_: str, where: str, name: str) -> Artifact:
+    """Return the artifact of that name that a receipt keeps; else the only one that a receipt below it keeps."""
+    found: dict[str, Artifact] = {}
+    waiting = [id_]
+    while waiting:
+        at = waiting.pop()
+        receipt = _load(opened, at)
+        if isinstance(receipt, str):
+            continue
+        for each in _artifacts(receipt):
             if each.name == name:
-                return each  # type: ignore[no-any-return]
-        raise NotFoundError(f"artifact: {escape(where)} keeps none named {escape(name)}")
-    digits = where.removeprefix("sha256:").encode()
-    for stored in opened.reader.backwards(b'"digest":"sha256:' + digits):
-        receipt = parse_receipt(stored.envelope.payload)
-        for each in getattr(receipt, "artifacts", ()):
-            if each.digest.startswith("sha256:" + digits.decode()):
-                return each  # type: ignore[no-any-return]
-    raise NotFoundError(
-        f"artifact: no receipt refers to {escape(reference)}", hint="see the artifacts of: ledger show REF"
+                if at == id_:
+                    return each
+                found[at] = each
+        waiting.extend(children_of(receipt))
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
+        raise NotFoundError(
+            f"artifact: {where} keeps none named {clip(name)}",
+            hint=f"see what it keeps with: {program_name()} tree {where}",
+        )
+    raise LedgerError(
+        f"artifact: {len(found)} receipts of {where} keep one named {clip(name)}",
+        code="reference.ambiguous",
+        hint="one of: " + ", ".join(f"{short(each)}/{name}" for each in sorted(found)),
     )

@@ -17,7 +17,18 @@ from rich.text import Text
 
 from ledger.errors import LedgerError
 
-__all__ = ["console", "error_console", "escape", "print_json", "say", "say_error", "short", "styled", "write_bytes"]
+__all__ = [
+    "console",
+    "error_console",
+    "escape",
+    "print_json",
+    "say",
+    "say_error",
+    "short",
+    "styled",
+    "took",
+    "write_bytes",
+]
 
 _ID_DIGITS = 12
 
@@ -36,10 +47,9 @@ def error_console() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
+    # Long lines are left to the terminal: what it folds can still be copied whole.
     width = None if stream.isatty() else 1_000_000
-    return Console(
-        stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not stream.isatty(), width=width
-    )
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True, width=width)
 
 
 def escape(text: str, *, keep: str = "") -> str:
@@ -74,6 +84,11 @@ def say_error(error: Exception) -> None:
     else:
         say(escape("".join(traceback.format_exception(error)), keep="\n"))
         say("this is a fault of the program and says nothing about the evidence; please report it", style="bold red")
+
+
+def took(duration_ms: int) -> str:
+    """Return a duration as people write it."""
+    return f"{duration_ms:,} ms" if duration_ms < 10_000 else f"{duration_ms / 1000:,.1f} s"
 
 
 def styled(text: str, style: str) -> Text:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from cli.options import Shared
 from ledger.checkpoint import head_of
-from ledger.errors import LedgerError, NotFoundError
+from ledger.errors import LedgerError, clip
 from ledger.receipt import Header
 from ledger.storage.durable import replace
 from ledger.storage.places import Places
+from verify.errors import TrustError
 from verify.trust import IssuerPin, OriginPin, Trust, parse_trust, pin
 
 __all__ = ["pin_ledger", "read_memory", "read_trust", "write_memory"]
@@ -19,13 +20,12 @@ def read_trust(options: Shared) -> Trust | None:
     """Return whom the user believes, None where there is no trust file.
 
     Raises:
-        NotFoundError: a file that was named is not there.
-        TrustError: the file is malformed.
+        TrustError: a file that was named is not there, or the file is malformed.
     """
     path = options.trust or options.places.trust_file
     if not path.exists():
         if options.trust is not None:
-            raise NotFoundError(f"trust: no file {str(path)!r}", code="trust.absent")
+            raise TrustError(f"trust: no file {clip(str(path))}", code="trust.absent")
         return None
     return parse_trust(path.read_bytes(), source=str(path))
 

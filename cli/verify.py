@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 from rich.text import Text
 
-from cli.judge import judge_ledger, judge_receipt
+from cli.judge import judge_error, judge_ledger, judge_receipt
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
 from cli.refs import closing_of, resolve
 from cli.text import console, escape, print_json, say, short
 from cli.trustfile import read_trust
-from ledger.errors import LedgerError, NotFoundError
+from ledger.errors import LedgerError, NotFoundError, clip
 from ledger.receipt import Opening, parse_receipt
 from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
@@ -25,6 +27,8 @@ from verify.report import Check, Verdict
 
 __all__ = ["print_verdict", "register"]
 
+_REFERENCE = re.compile(r"latest|(?:sha256:)?[0-9a-f]{8,64}")
+_FILE_MAX_BYTES = 64 << 20
 _MARKS = {
     "ok": ("ok", "green"),
     "failed": ("FAILED", "bold red"),
@@ -93,9 +97,8 @@ def verify(
     asked = parse_options(require=words, accept=tuple(accept), bytes_only=bytes_only)
     if everything and targets:
         raise typer.BadParameter("--all goes without targets")
-    verdicts = [_judge(target, options, asked) for target in targets] or [
-        judge_ledger(options.folder(), options, asked)
-    ]
+    read_trust(options)  # a trust file that must not be used ends the command, before any evidence is read
+    verdicts = [_judge(target, options, asked) for target in targets] or [_judge_nearest(options, asked)]
     if options.json:
         values = [verdict.to_value() for verdict in verdicts]
         print_json(values[0] if len(values) == 1 else values)
@@ -108,18 +111,43 @@ def verify(
     raise typer.Exit(worst(verdict.exit for verdict in verdicts))
 
 
+def _judge_nearest(options: Shared, asked: Options) -> Verdict:
+    folder = options.folder()
+    try:
+        return judge_ledger(folder, options, asked)
+    except LedgerError as error:
+        return judge_error(error, str(folder), options, asked)
+
+
 def _judge(target: str, options: Shared, asked: Options) -> Verdict:
+    try:
+        return _judge_target(target, options, asked)
+    except LedgerError as error:
+        return judge_error(error, target, options, asked)
+
+
+def _judge_target(target: str, options: Shared, asked: Options) -> Verdict:
     if target == "-":
-        return verify_receipt(sys.stdin.buffer.read(), subject="-", trust=read_trust(options), options=asked)
+        return _judge_file(sys.stdin.buffer, target, options, asked)
     path = Path(target)
     if path.is_dir():
         return judge_ledger(path, options, asked)
-    if path.is_file():
-        return verify_receipt(path.read_bytes(), subject=target, trust=read_trust(options), options=asked)
+    if path.exists():
+        with path.open("rb") as file:
+            return _judge_file(file, target, options, asked)
+    if not _REFERENCE.fullmatch(target):
+        raise NotFoundError(f"{clip(target)}: no such file or folder, and no receipt id or its first 8 digits")
     folder = options.folder()
     opened = Ledger.open(folder, places=options.places)
     id_ = resolve(opened, target)
     return judge_receipt(folder, _whole_run(opened.reader, id_), options, asked)
+
+
+def _judge_file(file: IO[bytes], target: str, options: Shared, asked: Options) -> Verdict:
+    data = file.read(_FILE_MAX_BYTES + 1)
+    if len(data) > _FILE_MAX_BYTES:
+        data = b""  # larger than anything of ours
+    return verify_receipt(data, subject=target, trust=read_trust(options), options=asked)
 
 
 def _whole_run(reader: Reader, id_: str) -> str:
@@ -152,9 +180,9 @@ def print_verdict(verdict: Verdict) -> None:
 def _check_line(check: Check) -> Text:
     mark, style = _MARKS[check.status]
     if check.code is not None and (CODES[check.code].exit == 0 or not check.asked):
-        mark, style = ("note", "dim") if check.status != "ok" else (mark, style)
+        mark, style = "note", "dim"
     line = Text("  ").append(f"{mark:<12} ", style=style).append(f"{check.name:<16} ")
-    if check.status == "ok":
+    if check.status == "ok" and check.code is None:
         return line.append(f"{check.count:,}" if check.count != 1 or check.name.endswith("s") else "", style="dim")
     parts = [check.code or "", escape(check.where or "")]
     line.append("  ".join(part for part in parts if part), style=style)
@@ -176,9 +204,8 @@ def _extent(verdict: Verdict) -> str:
         )
         if count
     ]
-    looked = (
-        f"{verdict.coverage.count:,} receipts: {', '.join(ways)}" if ways else f"{verdict.coverage.count:,} receipts"
-    )
+    number = verdict.coverage.count
+    looked = f"{number:,} receipt{'' if number == 1 else 's'}{': ' if ways else ''}{', '.join(ways)}"
     return f"{looked}; head {escape(head.origin)} size {head.size:,} root {short('sha256:' + head.root.hex())}"
 
 
@@ -196,9 +223,18 @@ def _print_way_on(verdict: Verdict, options: Shared) -> None:
         say("\nnobody vouches for this signer yet. Compare with the ledger's owner, by another way than this copy:")
         say(f"  origin     {escape(header.ledger)}\n  log key    {header.log_key}\n  issuer key {header.issuer.key}")
         say("then, if they are the same, pin them:")
-        say(f"  {program_name()} trust add {escape(str(folder))}")
+        to = f" --trust {_quoted(options.trust)}" if options.trust is not None else ""
+        say(f"  {program_name()} trust add {_quoted(folder)}{to}")
+    elif "run.open" in codes:
+        say("\nif what drove this run is gone, end it from its record, or go on with it:")
+        at = f"-L {_quoted(options.ledger)} " if options.ledger is not None else ""
+        say(f"  {program_name()} {at}close RUN\n  {program_name()} {at}resume RUN -- CMD …")
     elif "head.shorter" in codes:
         say("\nthis machine has seen more of this ledger. Ask its owner what became of the rest.")
+
+
+def _quoted(path: Path) -> str:
+    return escape(shlex.quote(str(path)))
 
 
 def _folder(options: Shared) -> Path | None:
