@@ -38,9 +38,9 @@ def register(app: typer.Typer) -> None:
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder for you to look at.")] = False,
 ) -> None:
-    """Record a real run, verify it, and show what the verifier says to three tampered copies.
+    """Record a real run, verify it, and tamper with copies of it.
 
-    All of it happens in a temporary folder; your trust, keys and memory are not touched.
+    Three copies are altered, and what the verifier says to each is shown. All of it happens in a temporary folder; your trust, keys and memory are not touched.
     """
     folder = Path(tempfile.mkdtemp(prefix="ledger-demo-"))
     try:

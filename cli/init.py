@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -55,12 +56,12 @@ def init(
     typer.echo(f"origin   {escape(made.origin)}")
     typer.echo(f"keys     {escape(str(keys))}  (yours alone; move its folder `next` to another place)")
     typer.echo(f"pinned   {escape(str(pinned))}  (log key, issuer key, header {header_id[:19]}…)")
-    at = "" if target == Path(".ledger") else f"-L {target} "
+    at = "" if target == Path(".ledger") else f"-L {escape(shlex.quote(str(target)))} "
     say(f"next:    {program_name()} {at}run -- echo hello")
 
 
 def head(context: typer.Context, ledger: LedgerOption = None, json: JsonOption = False) -> None:
-    """Print the newest head: the signed note that commits to everything before."""
+    """Print the newest head: a signed note over all before it."""
     options = shared(context, ledger, json=json)
     opened = Ledger.open(options.folder(), places=options.places)
     note = opened.checkpoint()

@@ -132,9 +132,9 @@ def resume(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Go on with an open run whose driver is gone: record one more command in it, then close it.
+    """Record one more command in an open run, then close it.
 
-    What was under way when the driver went is recorded as ambiguous.
+    For a run whose driver is gone: what was under way when it went is recorded as ambiguous.
     """
     options = shared(context, ledger, json=json, trust=trust)
     _write_result(result, _report())
@@ -150,7 +150,7 @@ def close(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Close an open run from its record; what has no outcome becomes ambiguous."""
+    """Close an open run from its record. What has no outcome becomes ambiguous."""
     options = shared(context, ledger, json=json)
     with Ledger.open(options.folder(), places=options.places) as opened:
         run_id = resolve_run(opened, reference)
