@@ -103,6 +103,7 @@ def decode_for_schema(data: bytes, *, max_depth: int = MAX_DEPTH, max_bytes: int
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
+        _refuse_by_text(data, fractions=True)
         raise CanonicalError(f"not JSON: {error}", code="canonical.not_json", where="$") from error
     if type(value) is not dict:
         raise CanonicalError(
@@ -115,8 +116,8 @@ def decode_for_schema(data: bytes, *, max_depth: int = MAX_DEPTH, max_bytes: int
         _check(value, "$", max_depth)
         raise CanonicalError(f"not canonical: {error}", code="canonical.refused", where="$") from error
     if again != data:
+        _refuse_by_text(data)
         _check(value, "$", max_depth)
-        _refuse_duplicates(data)
         raise CanonicalError(
             f"not canonical: byte {_first_difference(again, data)} differs from the canonical text of the same value",
             code="canonical.not_canonical",
@@ -134,20 +135,43 @@ def _first_difference(left: bytes, right: bytes) -> int:
     return min(len(left), len(right))
 
 
-def _refuse_duplicates(data: bytes) -> None:
-    """Raise if an object in `data`, which is JSON of bounded depth, names a member twice; only a better reason to refuse it."""
+def _refuse_by_text(data: bytes, *, fractions: bool = False) -> None:
+    """Raise the better reason that only the text holds: a name twice, a larger integer than the parser knows.
+
+    Text that is not JSON passes; so does, without `fractions`, one whose first fault is a fraction.
+    """
+    reasons: list[CanonicalError] = []
+
+    def add(code: str, message: str) -> None:
+        reasons.append(CanonicalError(message, code=code, where="$"))
 
     def pairs(found: list[tuple[str, JsonValue]]) -> None:
         seen: set[str] = set()
         for name, _ in found:
             if name in seen:
-                raise CanonicalError(
-                    f"member names: got {clip(name)} twice in one object", code="canonical.duplicate_name", where="$"
-                )
+                add("canonical.duplicate_name", f"member names: got {clip(name)} twice in one object")
             seen.add(name)
 
-    # Numbers stay text, so that no length of theirs matters.
-    json.JSONDecoder(object_pairs_hook=pairs, parse_int=str, parse_float=str).decode(data.decode("utf-8"))
+    def integer(text: str) -> None:
+        if len(text.lstrip("-")) > 16:
+            add("canonical.integer_range", f"got {clip(text)}, expected an integer within +-(2^53-1)")
+
+    def fraction(text: str) -> None:
+        add("canonical.fraction", f"got {clip(text)}, expected an integer")
+
+    def constant(text: str) -> None:
+        raise ValueError(text)
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=pairs, parse_int=integer, parse_float=fraction, parse_constant=constant
+    )
+    try:
+        decoder.decode(data.decode("utf-8"))
+    except ValueError:
+        return
+    # Where the value is at hand, a walk over it gives a fraction its path.
+    if reasons and (fractions or reasons[0].code != "canonical.fraction"):
+        raise reasons[0]
 
 
 def _depth(data: bytes) -> int:
