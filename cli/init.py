@@ -11,6 +11,7 @@ import typer
 from cli.options import JsonOption, LedgerOption, TrustOption, program_name, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import pin_ledger
+from ledger.errors import FormatError
 from ledger.storage.ledger import Ledger
 
 __all__ = ["register"]
@@ -41,6 +42,8 @@ def init(
     """Make a ledger, its keys, and pin it in your trust file."""
     options = shared(context, ledger, json=json, trust=trust)
     target = folder or options.ledger or Path(".ledger")
+    if origin == "":
+        raise FormatError("origin: got '', expected a name, or no --origin for one made at random")
     places = options.places
     made = Ledger.create(target, origin=origin, issuer=issuer, places=places)
     header_id = made.reader.at(0).entry.receipt

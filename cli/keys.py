@@ -10,7 +10,7 @@ import typer
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import pin_ledger, read_trust
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, clip
 from ledger.storage.durable import replace
 from ledger.storage.keyfile import create_key, read_ledger_keys, read_next_keys
 from ledger.storage.ledger import Ledger
@@ -86,6 +86,10 @@ def add(
     options = shared(context, trust=trust)
     path = _trust_path(options)
     if key is None:
+        if not (Path(target) / "journal").is_dir():
+            raise LedgerError(
+                f"trust: got {clip(target)}, expected a ledger's folder, or a name with --key", code="usage.trust"
+            )
         opened = Ledger.open(Path(target), places=options.places)
         header_id = opened.reader.at(0).entry.receipt
         pin_ledger(opened.header, header_id, path)
@@ -108,6 +112,7 @@ def add(
             raise typer.BadParameter(f"got {role!r}, expected issuer, origin, approver or notary", param_hint="--role")
     path.parent.mkdir(parents=True, exist_ok=True)
     replace(path, after, mode=0o600, durable=True)
+    typer.echo(f"{role:<9} {key}  {escape(target)}")
 
 
 def list_(context: typer.Context, json: JsonOption = False, trust: TrustOption = None) -> None:

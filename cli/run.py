@@ -111,7 +111,7 @@ def run(
     opened = Ledger.open(options.folder(), places=options.places)
     started = Run.start(
         opened,
-        name or Path(command[0]).name or "command",
+        _name(command) if name is None else name,
         actor=Actor(agent=agent, user=user, model=model),
         correlation=names,
         adapter=COMMAND,
@@ -171,7 +171,7 @@ def _record(
         # Should we be killed, this is what names the open run.
         _write_result(result, report)
         with run.call(
-            Path(command[0]).name or "command",
+            _name(command),
             access="unknown",
             arguments={"argv": [_text(each) for each in command], "cwd": _working_folder()},
             environment="unknown",
@@ -297,6 +297,11 @@ def _output(word: str) -> OutputMode:
             return word
         case _:
             raise AdmissionError(f"--output: got {clip(word)}, expected keep, digest or none", code="usage.output")
+
+
+def _name(command: Sequence[str]) -> str:
+    """Return what a command is called: the last part of its path, as a receipt may hold it."""
+    return escape(_text(Path(command[0]).name))[:256] or "command"
 
 
 def _text(argument: str) -> str:

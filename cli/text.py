@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 
 import orjson
+from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, clip
 
 __all__ = [
     "console",
@@ -81,6 +82,10 @@ def say_error(error: Exception) -> None:
     elif isinstance(error, OSError):
         name = f": {str(Path(error.filename))!r}" if isinstance(error.filename, str) else ""
         say(escape(f"{error.strerror or error}{name}"), style="bold red")
+    elif isinstance(error, ValidationError):
+        for each in error.errors(include_url=False):
+            where = ".".join(str(part) for part in each["loc"])
+            say(escape(f"{where}: got {clip(each['input'])}: {each['msg']}"), style="bold red")
     else:
         say(escape("".join(traceback.format_exception(error)), keep="\n"))
         say("this is a fault of the program and says nothing about the evidence; please report it", style="bold red")
