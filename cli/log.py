@@ -59,7 +59,7 @@ def log(
     elif entries:
         _print(chosen, ("index", "receipt", "kind", "run", "recorded_at"))
     else:
-        agents = ("agent",) if any(row["agent"] != "unknown" for row in chosen) else ()
+        agents = ("agent",) if console().width >= 100 and any(row["agent"] != "unknown" for row in chosen) else ()
         _print(chosen, ("run", "name", "status", "opened_at", "took", *agents, "receipt"))
 
 

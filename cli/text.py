@@ -48,9 +48,11 @@ def error_console() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    # Long lines are left to the terminal: what it folds can still be copied whole.
+    # A terminal's lines are folded between words, so that an id stays whole; a pipe's lines are as long as they are.
     width = None if stream.isatty() else 1_000_000
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True, width=width)
+    return Console(
+        stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not stream.isatty(), width=width
+    )
 
 
 def escape(text: str, *, keep: str = "") -> str:
