@@ -17,7 +17,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import AfterValidator, BaseModel, StringConstraints
 from pydantic.fields import FieldInfo
 from typing_extensions import TypeAliasType
 
@@ -192,7 +192,9 @@ def _value(kind: Any, metadata: list[Any], name: str) -> str:  # noqa: ANN401, P
         return _one_of(_value(each, metadata, name) for each in get_args(kind) if each is not type(None))
     if origin is tuple:
         item = _value(get_args(kind)[0], [], name)
-        longest = _constraint(metadata, "max_length", 1_000)
+        # A rule over the whole list is beyond an expression; lists of one item keep every such rule.
+        ruled = any(isinstance(each, AfterValidator) for each in metadata)
+        longest = 1 if ruled else _constraint(metadata, "max_length", 1_000)
         return rf"\[{item}(?:,{item}){{0,{longest - 1}}}\]"
     if origin is dict:
         member = ":".join(_value(each, [], name) for each in get_args(kind))
@@ -204,10 +206,21 @@ def _value(kind: Any, metadata: list[Any], name: str) -> str:  # noqa: ANN401, P
     if kind is int:
         return _integer(_constraint(metadata, "ge", 0), _constraint(metadata, "le", canonical.MAX_INTEGER))
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return _one_of(f'"{re.escape(word.value)}"' for word in kind)
+        return _one_of(f'"{re.escape(word.value)}"' for word in kind if _passes(word, metadata))
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return _object(kind, issuer=name == "issuer")
     raise TypeError(f"{name}: no expression for {kind!r}")
+
+
+def _passes(word: Enum, metadata: list[Any]) -> bool:
+    """Return whether a word is let through by the rules of its member."""
+    try:
+        for each in metadata:
+            if isinstance(each, AfterValidator):
+                each.func(word)  # type: ignore[call-arg]
+    except ValueError:
+        return False
+    return True
 
 
 def _one_of(alternatives: Any) -> str:  # noqa: ANN401

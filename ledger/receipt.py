@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from ledger import canonical
 from ledger.digest import digest
@@ -40,7 +40,7 @@ from ledger.members import (
     Source,
     Time,
 )
-from ledger.words import Kind, OutcomeStatus, Reason, RunStatus
+from ledger.words import CALL_REASONS, Kind, OutcomeStatus, Reason, RunStatus
 
 __all__ = [
     "ACT_SCHEMA",
@@ -74,7 +74,37 @@ RECEIPT_SCHEMA: Final = "receipt-ledger.receipt/v1"
 ACT_SCHEMA: Final = "receipt-ledger.act/v1"
 MAX_CHILDREN: Final = 10_000
 
+
+def _among(reasons: frozenset[Reason]) -> AfterValidator:
+    """Return a validator that lets through only some of the reasons."""
+
+    def check(reason: Reason) -> Reason:
+        if reason not in reasons:
+            raise ValueError(f"expected one of {', '.join(sorted(reasons))}")
+        return reason
+
+    return AfterValidator(check)
+
+
+def _once(member: str) -> AfterValidator:
+    """Return a validator of a list whose items differ in one member."""
+
+    def check(items: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len({getattr(item, member) for item in items}) != len(items):
+            raise ValueError(f"expected each {member} once")
+        return items
+
+    return AfterValidator(check)
+
+
 Why: TypeAlias = Annotated[Reason, Field(strict=False)]
+CallWhy: TypeAlias = Annotated[Reason, Field(strict=False), _among(CALL_REASONS)]
+ErasureWhy: TypeAlias = Annotated[
+    Reason, Field(strict=False), _among(frozenset(reason for reason in Reason if reason.startswith("erasure.")))
+]
+RepairWhy: TypeAlias = Annotated[
+    Reason, Field(strict=False), _among(frozenset(reason for reason in Reason if reason.startswith("repair.")))
+]
 Children: TypeAlias = Annotated[tuple[Digest, ...], Field(max_length=MAX_CHILDREN, strict=False)]
 Artifacts: TypeAlias = Annotated[tuple[Artifact, ...], Field(max_length=1_000, strict=False)]
 Charges: TypeAlias = Annotated[tuple[Charge, ...], Field(max_length=100, strict=False)]
@@ -121,7 +151,7 @@ class Opening(Common):
     name: Name
     actor: Actor
     adapter: Adapter
-    limits: Annotated[tuple[Limit, ...], Field(max_length=100, strict=False)] = ()
+    limits: Annotated[tuple[Limit, ...], Field(max_length=100, strict=False), _once("meter")] = ()
     policy: Digest | None = None
     grant: Digest | None = None
     correlation: Annotated[dict[Name, Name], Field(max_length=100)] | None = None
@@ -159,7 +189,7 @@ class Outcome(InRun):
     kind: Literal["outcome"] = "outcome"
     intent: Digest
     status: Annotated[OutcomeStatus, Field(strict=False)]
-    reason: Why | None = None
+    reason: CallWhy | None = None
     error: Name | None = None
     """Name of the exception's class; its text is an artifact."""
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
@@ -216,7 +246,7 @@ class Run(InRun):
     reason: Why | None = None
     error: Name | None = None
     duration_ms: Count | Literal["unknown"]
-    totals: Annotated[tuple[CurrencyAmount, ...], Field(max_length=100, strict=False)] = ()
+    totals: Annotated[tuple[CurrencyAmount, ...], Field(max_length=100, strict=False), _once("meter")] = ()
     artifacts: Artifacts = ()
     children: Annotated[tuple[Digest, ...], Field(min_length=1, max_length=MAX_CHILDREN, strict=False)]
 
@@ -293,7 +323,7 @@ class Evaluation(Common):
     criteria: Digest
     evaluator: Evaluator
     verdict: Literal["met", "not_met", "inconclusive"]
-    answers: Annotated[tuple[Answer, ...], Field(max_length=1_000, strict=False)] = ()
+    answers: Annotated[tuple[Answer, ...], Field(max_length=1_000, strict=False), _once("criterion")] = ()
     artifacts: Artifacts = ()
 
 
@@ -330,7 +360,7 @@ class Erasure(Common):
 
     kind: Literal["erasure"] = "erasure"
     digest: Digest
-    reason: Why
+    reason: ErasureWhy
     receipts: Digests
     """Every receipt that refers to the artifact."""
 
@@ -339,7 +369,7 @@ class Repair(Common):
     """Bytes of a commit that never ended were set aside."""
 
     kind: Literal["repair"] = "repair"
-    reason: Why
+    reason: RepairWhy
     segment: Count
     """First index of the segment that was cut."""
     offset_bytes: Count

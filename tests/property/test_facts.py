@@ -11,7 +11,7 @@ from ledger.errors import LedgerError
 from ledger.facts import facts_of, match_facts, read_facts
 from ledger.members import Act, Actor, Adapter, Artifact, Charge, CurrencyAmount, Effect, Issuer, Limit, Producer, Tool
 from ledger.receipt import parse_receipt, print_receipt
-from ledger.words import Access, Basis, OutcomeStatus, Reason, RunStatus
+from ledger.words import CALL_REASONS, Access, Basis, OutcomeStatus, Reason, RunStatus
 
 digests = st.integers(0, 2**256 - 1).map(lambda n: f"sha256:{n:064x}")
 names = st.one_of(
@@ -79,7 +79,9 @@ receipts = st.one_of(
         name=names,
         actor=some(Actor, agent=names, user=names, model=names),
         adapter=some(Adapter, name=names, version=names, coverage=names),
-        limits=st.lists(some(Limit, meter=names, limit=counts, grace=counts), max_size=2).map(tuple),
+        limits=st.lists(
+            some(Limit, meter=names, limit=counts, grace=counts), max_size=2, unique_by=lambda limit: limit.meter
+        ).map(tuple),
         correlation=st.dictionaries(names, names, min_size=1, max_size=3),
         artifacts=artifacts,
         parent_opening=digests,
@@ -100,7 +102,7 @@ receipts = st.one_of(
         **in_run,
         intent=digests,
         status=st.sampled_from(OutcomeStatus),
-        reason=st.sampled_from(Reason),
+        reason=st.sampled_from(sorted(CALL_REASONS)),
         exit_code=st.integers(0, 255),
         signal=st.integers(1, 127),
         duration_ms=counts,
