@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from cli.options import Shared
 from cli.trustfile import read_memory, read_trust, write_memory
+from ledger.bundle import BUNDLE_MAX_BYTES
 from ledger.checkpoint import Head, head_of
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError
 from ledger.merkle import consistency_proof
 from ledger.storage.evidence import gather
 from ledger.storage.journal import read_segment, segment_path, segments
+from ledger.storage.publish import CHECKPOINT, PublishedTree
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
 from verify.chain import Segment
+from verify.file import verify_file
 from verify.ledger import verify_ledger
 from verify.options import Options
 from verify.pins import trust_used
+from verify.published import verify_published
 from verify.report import Check, CheckStatus, Coverage, Verdict
 
-__all__ = ["JournalSnapshot", "judge_error", "judge_ledger", "judge_receipt"]
+__all__ = ["FILE_MAX_BYTES", "JournalSnapshot", "judge_error", "judge_file", "judge_ledger", "judge_receipt"]
+
+FILE_MAX_BYTES: Final = BUNDLE_MAX_BYTES
+"""A larger file is nothing of ours."""
 
 
 class JournalSnapshot:
@@ -51,6 +58,23 @@ def judge_ledger(folder: Path, options: Shared, asked: Options) -> Verdict:
     return _remember(verdict, options)
 
 
+def judge_published(folder: Path, options: Shared, asked: Options) -> Verdict:
+    """Return the verdict on a published tree, and remember its head where it earned that."""
+    tree = PublishedTree(folder)
+    try:
+        origin = head_of(tree(CHECKPOINT) or b"").origin
+    except LedgerError:
+        origin = None  # the verdict says what is wrong with it
+    verdict = verify_published(
+        tree,
+        trust=read_trust(options),
+        memory=read_memory(options.places, origin) if origin else None,
+        options=asked,
+        subject=str(folder),
+    )
+    return _remember(verdict, options)
+
+
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on one receipt with its tree, judged as a bundle."""
     reader = Reader(folder)
@@ -65,6 +89,18 @@ def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -
         trust=read_trust(options),
         memory=read_memory(options.places, head.origin),
         consistency=consistency,
+        options=asked,
+    )
+    return _remember(verdict, options)
+
+
+def judge_file(data: bytes, subject: str, options: Shared, asked: Options) -> Verdict:
+    """Return the verdict on a file, judged without any ledger, and remember its head where it earned that."""
+    verdict = verify_file(
+        data if len(data) <= FILE_MAX_BYTES else b"",
+        subject=subject,
+        trust=read_trust(options),
+        remembered=lambda origin: read_memory(options.places, origin),
         options=asked,
     )
     return _remember(verdict, options)

@@ -48,7 +48,7 @@ def _root(
 
 
 # The order here is the order of `ledger --help`.
-for _module in ("init", "run", "log", "show", "verify", "append", "keys", "demo"):
+for _module in ("init", "run", "log", "show", "verify", "prove", "append", "keys", "publish", "demo"):
     import_module(f"cli.{_module}").register(app)
 
 

@@ -11,7 +11,7 @@ from ledger.storage.journal import Stored
 from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
 
-__all__ = ["closing_of", "latest_run", "resolve", "resolve_run", "runs_newest_first"]
+__all__ = ["closing_of", "latest_run", "resolve", "resolve_run", "runs_newest_first", "whole_run"]
 
 
 def resolve(ledger: Ledger, reference: str) -> str:
@@ -51,6 +51,17 @@ def resolve_run(ledger: Ledger, reference: str) -> str:
 def closing_of(reader: Reader, run: str) -> Stored | None:
     """Return the `run` receipt that closes a run, None while it is open."""
     return reader.parent_of(run, after=reader.get(run).entry.index)
+
+
+def whole_run(reader: Reader, id_: str) -> str:
+    """Return the receipt that closes a run where `id_` is a run id, else `id_`: who names a run means all of it."""
+    try:
+        if isinstance(parse_receipt(reader.get(id_).envelope.payload), Opening):
+            closing = closing_of(reader, id_)
+            return closing.entry.receipt if closing is not None else id_
+    except LedgerError:
+        pass
+    return id_
 
 
 def latest_run(reader: Reader) -> tuple[Stored, Stored | None]:

@@ -6,29 +6,27 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from cli.judge import judge_error, judge_ledger, judge_receipt
+from cli.judge import FILE_MAX_BYTES, judge_error, judge_file, judge_ledger, judge_receipt
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
-from cli.refs import closing_of, resolve
+from cli.refs import resolve, whole_run
 from cli.text import console, escape, print_json, say, short
 from cli.trustfile import read_trust
 from ledger.errors import LedgerError, NotFoundError, clip
-from ledger.receipt import Opening, parse_receipt
 from ledger.storage.ledger import Ledger
+from ledger.storage.publish import is_published
 from ledger.storage.reader import Reader
 from verify.codes import CODES, worst
 from verify.options import REQUIREMENTS, Options, parse_options
-from verify.receipt import verify_receipt
 from verify.report import Check, Verdict
 
 __all__ = ["print_verdict", "register"]
 
 _REFERENCE = re.compile(r"latest|(?:sha256:)?[0-9a-f]{8,64}")
-_FILE_MAX_BYTES = 64 << 20
 _MARKS = {
     "ok": ("ok", "green"),
     "failed": ("FAILED", "bold red"),
@@ -128,37 +126,19 @@ def _judge(target: str, options: Shared, asked: Options) -> Verdict:
 
 def _judge_target(target: str, options: Shared, asked: Options) -> Verdict:
     if target == "-":
-        return _judge_file(sys.stdin.buffer, target, options, asked)
+        return judge_file(sys.stdin.buffer.read(FILE_MAX_BYTES + 1), target, options, asked)
     path = Path(target)
     if path.is_dir():
-        return judge_ledger(path, options, asked)
+        return (judge_published if is_published(path) else judge_ledger)(path, options, asked)
     if path.exists():
         with path.open("rb") as file:
-            return _judge_file(file, target, options, asked)
+            return judge_file(file.read(FILE_MAX_BYTES + 1), target, options, asked)
     if not _REFERENCE.fullmatch(target):
         raise NotFoundError(f"{clip(target)}: no such file or folder, and no receipt id or its first 8 digits")
     folder = options.folder()
     opened = Ledger.open(folder, places=options.places)
     id_ = resolve(opened, target)
-    return judge_receipt(folder, _whole_run(opened.reader, id_), options, asked)
-
-
-def _judge_file(file: IO[bytes], target: str, options: Shared, asked: Options) -> Verdict:
-    data = file.read(_FILE_MAX_BYTES + 1)
-    if len(data) > _FILE_MAX_BYTES:
-        data = b""  # larger than anything of ours
-    return verify_receipt(data, subject=target, trust=read_trust(options), options=asked)
-
-
-def _whole_run(reader: Reader, id_: str) -> str:
-    """Return the receipt that closes a run where `id_` is a run id: who verifies a run means all of it."""
-    try:
-        if isinstance(parse_receipt(reader.get(id_).envelope.payload), Opening):
-            closing = closing_of(reader, id_)
-            return closing.entry.receipt if closing is not None else id_
-    except LedgerError:
-        pass
-    return id_
+    return judge_receipt(folder, whole_run(opened.reader, id_), options, asked)
 
 
 def print_verdict(verdict: Verdict) -> None:

@@ -1,0 +1,153 @@
+"""A file of unknown kind: told apart by its content, never by its name, and judged by what its kind can show.
+
+| kind | told by |
+|---|---|
+| bundle, consistency file, receipt | a JSON object whose `schema` says so |
+| envelope | a JSON object with `payload`, `payload_type` and `seals` |
+| DSSE envelope | a JSON object with `payload`, `payloadType` and `signatures` |
+| tlog-proof | its first line |
+| head | a signed note whose text is a checkpoint |
+
+- A file that shows these marks and does not parse does not hold (exit 1); one that shows none is unknown (exit 5).
+- A later version of a kind is unknown as a whole: nothing of it can be judged.
+- No ledger, no network, no disk: trust and memory are arguments.
+
+Source: docs/spec/bundles.md, docs/reference/verdicts.md.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, TypeAlias
+
+from ledger import canonical
+from ledger.bundle import BUNDLE_SCHEMA, parse_bundle
+from ledger.checkpoint import head_of
+from ledger.consistency import CONSISTENCY_SCHEMA
+from ledger.dsse import parse_dsse
+from ledger.errors import LedgerError
+from ledger.tlogproof import TLOG_PROOF_LINE
+from verify.bundle import verify_bundle
+from verify.dsse import verify_dsse
+from verify.headfile import Remembered, verify_head
+from verify.options import Options
+from verify.pins import trust_used
+from verify.receipt import verify_receipt
+from verify.report import Coverage, Report, Verdict
+from verify.tlogproof import verify_tlog_proof
+from verify.trust import Trust
+
+__all__ = ["FileKind", "kind_of", "verify_file"]
+
+FileKind: TypeAlias = Literal["bundle", "consistency", "dsse", "envelope", "head", "receipt", "tlog-proof", "unknown"]
+
+_RECEIPT_SCHEMA: Final = "receipt-ledger.receipt/"
+_DSSE_TYPE: Final = "application/vnd.receipt-ledger."
+_BUNDLE_TAIL: Final = f'"schema":"{BUNDLE_SCHEMA}","subject":"'.encode("ascii")
+_TAIL_BYTES: Final = 256
+# Marks in a text that is not canonical JSON, so that damage in one place does not hide what the file was.
+_SCHEMA = re.compile(rb'"schema"\s*:\s*"receipt-ledger\.(bundle|consistency|receipt)/v1"')
+_ENVELOPE = re.compile(rb'^\s*\{\s*"payload"\s*:\s*\{|"payload_type"\s*:\s*"application/vnd\.receipt-ledger\.')
+_DSSE = re.compile(rb'"payloadType"\s*:\s*"application/vnd\.receipt-ledger\.')
+_HEAD = re.compile(rb"[^\n]+\n(?:0|[1-9][0-9]{0,18})\n[A-Za-z0-9+/]{43}=\n")
+
+
+def verify_file(
+    data: bytes,
+    *,
+    subject: str,
+    trust: Trust | None,
+    remembered: Remembered | None = None,
+    options: Options = Options(),  # noqa: B008  frozen
+) -> Verdict:
+    """Return the verdict on the bytes of a file.
+
+    Args:
+        data: the file.
+        subject: what the verdict calls it where its content has no name of its own, such as its path.
+        trust: whom to believe, None for nobody.
+        remembered: gives the note remembered for an origin.
+        options: what is asked for.
+    """
+    match kind_of(data):
+        case "bundle":
+            try:
+                bundle = parse_bundle(data)
+            except LedgerError as error:
+                return _refused(subject, "bundle.malformed", str(error), trust, options)
+            memory = _memory_of(bundle.checkpoint, remembered)
+            return verify_bundle(bundle, trust=trust, memory=memory, options=options)
+        case "tlog-proof":
+            return verify_tlog_proof(data, subject=subject, trust=trust, remembered=remembered, options=options)
+        case "dsse":
+            return verify_dsse(data, subject=subject, trust=trust, options=options)
+        case "head":
+            return verify_head(data, subject=subject, trust=trust, remembered=remembered, options=options)
+        case "envelope" | "receipt":
+            return verify_receipt(data, trust=trust, options=options)
+        case _:
+            return _refused(subject, "subject.unknown", "", trust, options)
+
+
+def kind_of(data: bytes) -> FileKind:
+    """Return the kind that a file shows itself to be, whether it is well formed or not."""
+    if data.startswith(TLOG_PROOF_LINE):
+        return "tlog-proof"
+    # The usual bundle is told without parsing it twice.
+    if _BUNDLE_TAIL in data[-_TAIL_BYTES:] and data.startswith(b"{"):
+        return "bundle"
+    try:
+        value = canonical.decode(data)
+    except LedgerError:
+        return _kind_of_text(data)
+    return _kind_of_object(value, data)
+
+
+def _kind_of_object(value: canonical.JsonObject, data: bytes) -> FileKind:
+    schema = value.get("schema")
+    if schema == BUNDLE_SCHEMA:
+        return "bundle"
+    if schema == CONSISTENCY_SCHEMA:
+        return "consistency"
+    if isinstance(schema, str) and schema.startswith(_RECEIPT_SCHEMA):
+        return "receipt"
+    if isinstance(value.get("payload"), dict) and {"payload_type", "seals"} & value.keys():
+        return "envelope"
+    type_ = value.get("payloadType")
+    if isinstance(type_, str) and (type_.startswith(_DSSE_TYPE) or _is_dsse(data)):
+        return "dsse"
+    return "unknown"
+
+
+def _is_dsse(data: bytes) -> bool:
+    """Return whether bytes are a DSSE envelope in our spelling, whatever its payload."""
+    try:
+        parse_dsse(data)
+    except LedgerError:
+        return False
+    return True
+
+
+def _kind_of_text(data: bytes) -> FileKind:
+    found = _SCHEMA.search(data)
+    if _ENVELOPE.search(data) is not None:
+        return "envelope"
+    if _DSSE.search(data) is not None:
+        return "dsse"
+    if found is not None:
+        return "bundle" if found[1] == b"bundle" else "consistency" if found[1] == b"consistency" else "receipt"
+    return "head" if _HEAD.match(data) is not None else "unknown"
+
+
+def _memory_of(note: bytes, remembered: Remembered | None) -> bytes | None:
+    """Return what is remembered for the origin that a note states; the verifier checks that it is the one of the keyring."""
+    try:
+        return None if remembered is None else remembered(head_of(note).origin)
+    except LedgerError:
+        return None
+
+
+def _refused(subject: str, code: str, message: str, trust: Trust | None, options: Options) -> Verdict:
+    report = Report()
+    report.find("subject", code, message=message)
+    return Verdict(subject, report.checks(), Coverage(0, 0, 0), None, trust_used(trust), accepted=options.accept)
