@@ -8,6 +8,7 @@ Source: docs/spec/trees.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from ledger.facts import Facts
@@ -36,8 +37,10 @@ class Leaf:
 class Branch:
     """Receipts by id, and who commits whom among them."""
 
-    def __init__(self, leaves: Mapping[str, Leaf], report: Report) -> None:
+    def __init__(self, leaves: Mapping[str, Leaf], unread: AbstractSet[str], report: Report) -> None:
+        """Take the receipts that were read, and the ids of those at hand that could not be."""
         self._leaves = leaves
+        self._unread = unread
         self._report = report
         self._parents: dict[str, Leaf] = {}
         for leaf in sorted(leaves.values(), key=lambda found: found.index):
@@ -86,7 +89,10 @@ class Branch:
             self._check_parent(leaf)
             for child_id in leaf.facts.children:
                 child = self._leaves.get(child_id)
-                if child is None:
+                if child is None and child_id in self._unread:
+                    why = f"child {child_id} of entry {leaf.index} could not be read"
+                    self._report.skip("trees", "check.unreachable", why, asked=True)
+                elif child is None:
                     self._find("tree.missing", leaf, f"child {child_id} is not at hand")
                 elif self._may_commit(leaf, child):
                     waiting.append((child, level + 1))

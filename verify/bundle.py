@@ -29,7 +29,7 @@ from verify.memory import Consistency, Relation, open_remembered, reconcile
 from verify.options import Options
 from verify.pins import check_issuers, check_log, trust_used
 from verify.proof import leaf_hash, verify_inclusion
-from verify.receipts import Issuers, read_reported, role_of
+from verify.receipts import Issuers, read_reported
 from verify.report import Coverage, Covered, Report, Verdict
 from verify.trust import Trust
 
@@ -90,6 +90,7 @@ class _Judge:
         self._keyring_indices: list[int] = []
         self._issuers = Issuers()
         self._leaves: dict[str, Leaf] = {}
+        self._unread: set[str] = set()
         self._signed = False
 
     def verdict(self, memory: bytes | None, consistency: Consistency | None) -> Verdict:
@@ -172,7 +173,7 @@ class _Judge:
         report.ran("keyring", len(self._keyring_indices))
 
     def _take_key(self, shown: _Shown) -> tuple[str, str] | None:
-        facts = read_reported(shown.envelope.payload, shown.where, self._report)
+        facts = read_reported(shown.envelope.payload, shown.entry.index, self._report)
         receipt = None if facts is None else facts.receipt
         if not isinstance(receipt, Header | Key) or isinstance(receipt, Header) != (shown.entry.index == 0):
             return "chain.first_entry" if shown.entry.index == 0 else "key.chain", "it is no receipt of the keyring"
@@ -274,22 +275,24 @@ class _Judge:
 
     def _read_receipt(self, shown: _Shown) -> None:
         report = self._report
-        if shown.envelope.payload_type != RECEIPT_TYPE:
+        facts = None
+        if shown.envelope.payload_type == RECEIPT_TYPE:
+            facts = read_reported(shown.envelope.payload, shown.entry.index, report)
+        else:
             message = f"payload type {clip(shown.envelope.payload_type)}"
             report.find("receipts", "format.unknown", where=shown.where, message=message)
-        facts = read_reported(shown.envelope.payload, shown.where, report)
         if facts is None:
+            # A seal holds or not whatever the receipt means.
             seal = shown.envelope.seal
             if seal is not None and (problem := self._seal_problem(shown, seal.key, "receipt")) is not None:
                 report.find("seals", problem[0], where=shown.where, message=problem[1])
+            self._unread.add(shown.entry.receipt)
             return
         if self._keyring is not None and facts.ledger != self._keyring.origin:
             message = f"got ledger {clip(facts.ledger)}, expected {clip(self._keyring.origin)}"
             report.find("receipts", "receipt.foreign_ledger", where=shown.where, message=message)
         sealed = self._check_seal(shown, facts)
-        issuer = self._issuers.number(facts.name, facts.key)
-        self._issuers.last[issuer] = max(self._issuers.last[issuer], shown.entry.index)
-        self._issuers.roles[issuer].add(role_of(facts.kind))
+        self._issuers.see(facts, shown.entry.index)
         self._leaves[shown.entry.receipt] = Leaf(shown.entry.index, shown.entry.receipt, facts, sealed)
 
     def _check_seal(self, shown: _Shown, facts: Facts) -> bool:
@@ -325,7 +328,7 @@ class _Judge:
             report.find("subject", code, where=self._bundle.subject)
             return Covered(), ()
         report.ran("subject")
-        branch = Branch(self._leaves, report)
+        branch = Branch(self._leaves, self._unread, report)
         top = branch.close_of(subject) or subject
         tree = branch.walk(top)
         report.ran("trees", len(tree))

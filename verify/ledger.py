@@ -77,10 +77,10 @@ def verify_ledger(
     else:
         covered = _finish_receipts(report, receipts, options)
     remember = None
-    if chain.keyring is not None:
-        pinned = check_log(report, trust, chain.keyring)
+    if chain.heads.keyring is not None:
+        pinned = check_log(report, trust, chain.heads.keyring)
         if receipts is not None:
-            check_issuers(report, trust, chain.keyring, receipts.issuers)
+            check_issuers(report, trust, chain.heads.keyring, receipts.issuers)
         remember = _check_memory(report, chain, memory, consistency, options, pinned=pinned)
     if chain.size == 0:
         report.find("coverage", "coverage.empty")
@@ -92,7 +92,7 @@ def verify_ledger(
         subject,
         report.checks(),
         Coverage(0, chain.size, chain.size),
-        chain.head,
+        chain.heads.head,
         trust_used(trust),
         covered,
         accepted=options.accept,
@@ -115,6 +115,9 @@ def _finish_receipts(report: Report, receipts: ReceiptFold, options: Options) ->
     report.ran("receipts", receipts.receipts)
     report.ran("seals", receipts.own_seals)
     report.ran("trees", receipts.trees.closed)
+    if receipts.trees.unsettled:
+        why = f"{receipts.trees.unsettled} questions stay open: receipts could not be read"
+        report.skip("trees", "check.unreachable", why, asked=True)
     report.ran("attribution", covered.own_seal + covered.sealed_root)
     for id_, run in receipts.trees.runs.items():
         if options.closed:
@@ -165,8 +168,8 @@ def _check_memory(
     pinned: bool,
 ) -> bytes | None:
     """Report on agreement with memory; return the note to remember, if it changes."""
-    head, keyring = chain.head, chain.keyring
-    if head is None or keyring is None or not chain.signed or not pinned:
+    head, keyring = chain.heads.head, chain.heads.keyring
+    if head is None or keyring is None or not chain.heads.signed or not pinned:
         why = "only a head verified under a pinned log key is compared and remembered"
         report.skip("memory", "check.unreachable", why, asked=options.memory)
         return None
@@ -178,11 +181,11 @@ def _check_memory(
             report.find("memory", "head.unreconciled", message=why)
             return None
     result = reconcile(
-        chain.note,
+        chain.heads.note,
         head,
         remembered=remembered,
         whole=True,
-        prefix_root=chain.watched_root,
+        prefix_root=chain.heads.watched_root,
         consistency=consistency,
     )
     report.ran("memory")

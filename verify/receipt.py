@@ -85,10 +85,12 @@ def verify_receipt(
 
 def _judge(envelope: Envelope, report: Report, trust: Trust | None) -> tuple[Covered, tuple[str, ...]]:
     report.expect("receipts", "seals", "attribution", "issuers")
-    if envelope.payload_type != RECEIPT_TYPE:
-        report.find("receipts", "format.unknown", message=f"payload type {clip(envelope.payload_type)}")
     report.ran("receipts")
-    facts = read_reported(envelope.payload, "receipt", report)
+    facts = None
+    if envelope.payload_type == RECEIPT_TYPE:
+        facts = read_reported(envelope.payload, None, report)
+    else:
+        report.find("receipts", "format.unknown", message=f"payload type {clip(envelope.payload_type)}")
     if facts is None:
         # A seal holds or not whatever the receipt means.
         if envelope.seal is not None:

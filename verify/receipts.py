@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ledger import canonical
 from ledger.envelope import RECEIPT_TYPE, pae
 from ledger.errors import CanonicalError, FormatError, LedgerError, UnknownFormatError, clip
 from ledger.facts import Facts, read_facts
@@ -14,44 +15,62 @@ from verify.chain import Rows
 from verify.report import Covered, Report
 from verify.tree import TreeFold
 
-__all__ = ["Issuers", "ReceiptFold", "read_reported", "role_of"]
+__all__ = ["Issuers", "ReceiptFold", "read_reported", "role_of", "stated_run"]
 
 _SEALED: Final = frozenset(str(kind) for kind in SEALED_KINDS)
+_ROLES: Final = {"approval": "approver", "key": ""}
 _TAIL = re.compile(
     rb',"payload_type":"([a-z0-9!#$&^_.+/-]{3,255})","seals":\[(?:\{"key":"([a-z0-9:-]+)","signature":"([A-Za-z0-9+/=]+)"\})?\]\}\}?'
 )
+_RECEIPT_TYPE: Final = b',"payload_type":"' + RECEIPT_TYPE.encode("ascii") + b'"'
 _UNSEALED: Final = b',"payload_type":"' + RECEIPT_TYPE.encode("ascii") + b'","seals":[]}}'
 
 
 class Issuers:
-    """Issuers that were seen: each (name, key) has a number, a role, and the index of its last receipt."""
+    """Issuers that were seen: each (name, key) has a number, the roles it was seen in, and the index of its last receipt."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, str], int] = {}
         self.last: list[int] = []
         self.roles: list[set[str]] = []
 
-    def number(self, name: str, key: str) -> int:
-        """Return the number of an issuer, a new one where it was not seen before."""
-        found = self.numbers.get((name, key))
-        if found is None:
-            found = self.numbers[name, key] = len(self.last)
-            self.last.append(-1)
-            self.roles.append(set())
-        return found
+    def see(self, facts: Facts, index: int) -> int:
+        """Return the number of a receipt's issuer, which is seen at an index."""
+        known = facts.name, facts.key
+        number = self.numbers.get(known)
+        if number is None:
+            number = self.numbers[known] = len(self.last)
+            self.last.append(index)
+            self.roles.append({role_of(facts.kind)})
+            return number
+        self.last[number] = max(self.last[number], index)
+        role, roles = _ROLES.get(facts.kind, "issuer"), self.roles[number]
+        if role not in roles:
+            roles.add(role)
+        return number
 
 
-def read_reported(payload: bytes, where: str, report: Report) -> Facts | None:
-    """Return the facts of a receipt, None after saying why it has none."""
+def read_reported(payload: bytes, index: int | None, report: Report) -> Facts | None:
+    """Return the facts of a receipt, None after saying why it has none; `index` is that of its entry, if it has one."""
     try:
         return read_facts(payload)
     except UnknownFormatError as error:
-        report.find("receipts", "format.unknown", where=where, message=str(error))
+        code, message = "format.unknown", str(error)
     except CanonicalError as error:
-        report.find("receipts", "receipt.canonical", where=where, message=str(error))
+        code, message = "receipt.canonical", str(error)
     except FormatError as error:
-        report.find("receipts", "receipt.malformed", where=where, message=str(error))
+        code, message = "receipt.malformed", str(error)
+    report.find("receipts", code, where=None if index is None else f"entry {index}", message=message)
     return None
+
+
+def stated_run(payload: bytes) -> str | None:
+    """Return the run that a receipt names which this version cannot read otherwise, None where it names none."""
+    try:
+        run = canonical.decode(payload).get("run")
+    except FormatError:
+        return None
+    return run if isinstance(run, str) else None
 
 
 class ReceiptFold:
@@ -69,10 +88,10 @@ class ReceiptFold:
         """Check the receipts of one commit."""
         report, issuers, trees = self._report, self.issuers, self.trees
         for index, hex_, payload, tail in rows:
-            facts = read_reported(payload, f"entry {index}", report)
+            sealed = tail != _UNSEALED
+            facts = read_reported(payload, index, report) if not sealed or tail.startswith(_RECEIPT_TYPE) else None
             if facts is None:
-                if tail != _UNSEALED:
-                    self._check_seal(index, None, payload, tail)
+                self._unread(index, hex_, payload, tail)
                 continue
             self.receipts += 1
             if facts.ledger != self.origin:
@@ -81,15 +100,20 @@ class ReceiptFold:
                 else:
                     message = f"got ledger {clip(facts.ledger)}, expected {clip(self.origin)}"
                     report.find("receipts", "receipt.foreign_ledger", where=f"entry {index}", message=message)
-            sealed = tail != _UNSEALED
             if sealed:
                 sealed = self._check_seal(index, facts, payload, tail)
             elif facts.kind in _SEALED:
                 report.find("seals", "seal.absent", where=f"entry {index}", message=f"a {facts.kind} without its seal")
-            issuer = issuers.number(facts.name, facts.key)
-            issuers.last[issuer] = index
-            issuers.roles[issuer].add(role_of(facts.kind))
-            trees.add(index, "sha256:" + hex_, facts, issuer, sealed=sealed)
+            trees.add(index, "sha256:" + hex_, facts, issuers.see(facts, index), sealed=sealed)
+
+    def _unread(self, index: int, hex_: str, payload: bytes, tail: bytes) -> None:
+        """Take an entry whose receipt cannot be read: its seal is checked, and trees know that it is there."""
+        if not tail:
+            self.trees.blind = True
+            return
+        if tail != _UNSEALED:
+            self._check_seal(index, None, payload, tail)
+        self.trees.add_unread("sha256:" + hex_, stated_run(payload))
 
     def covered(self) -> Covered:
         """Return how the receipts so far are attributed."""
@@ -129,10 +153,4 @@ class ReceiptFold:
 
 def role_of(kind: str) -> str:
     """Return the role in which an issuer of this kind of receipt must be pinned; empty where the keyring decides."""
-    match kind:
-        case "approval":
-            return "approver"
-        case "key":
-            return ""
-        case _:
-            return "issuer"
+    return _ROLES.get(kind, "issuer")

@@ -278,8 +278,11 @@ def _status_of(code: str) -> CheckStatus:
             return "failed"
 
 
-ACCEPTABLE: Final = frozenset(code for code, row in CODES.items() if row.exit == 3) | {"artifact.absent"}
-"""Codes that may be taken out of what is asked: what could not be established, never what does not hold or is not trusted."""
+ACCEPTABLE: Final = frozenset(
+    code for code, row in CODES.items() if row.exit == 3 and not code.startswith("check.")
+) | {"artifact.absent"}
+"""Codes that may be taken out of what is asked: what could not be established, never what does not hold, is not trusted or
+was not looked at."""
 
 
 def accept_codes(words: Sequence[str]) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ MAX_LEVELS: Final = 64
 Find = Callable[[str, str, int, str], None]
 """Takes the name of a check, a code, the index of the entry and a message."""
 
+_MAX_UNREAD: Final = 10_000
+"""How many receipts that cannot be read are known by their ids."""
 _MAX_LOOKUPS: Final = 1_000
 """How many receipts that stray are told apart; each costs a scan over the closed runs."""
 _IN_RUN: Final = frozenset(str(kind) for kind in TREE_KINDS) - {"opening"}
@@ -61,6 +63,8 @@ class OpenRun:
     nodes: dict[str, _Node] = field(default_factory=dict)
     overflow: bool = False
     """Whether it holds more receipts than a tree may, so that they are no longer followed."""
+    unread: bool = False
+    """Whether a receipt names it that could not be read, and may commit others."""
 
 
 class TreeFold:
@@ -69,10 +73,15 @@ class TreeFold:
     Attributes:
         runs: open runs by id, in the order of their openings.
         by_root: how many unsealed receipts are attributed by a sealed receipt above them.
+        blind: whether an entry passed by of which not even the receipt id is known.
+        unsettled: how many questions stay open because receipts could not be read.
     """
 
     def __init__(self, find: Find) -> None:
         self._find = find
+        self.blind = False
+        self.unsettled = 0
+        self._unread: set[str] = set()
         self.runs: dict[str, OpenRun] = {}
         self._closed = array("Q")
         self._strays = 0
@@ -108,6 +117,16 @@ class TreeFold:
             run = self.runs[id_] = OpenRun(index, facts.parent_opening)
             run.nodes[id_] = _leaf(index, kind, issuer, sealed=sealed)
 
+    def add_unread(self, id_: str, run: str | None) -> None:
+        """Take the id of a receipt that cannot be read, and the run that it names: whatever it says, it is there."""
+        if len(self._unread) < _MAX_UNREAD:
+            self._unread.add(id_)
+        else:
+            self.blind = True
+        open_run = self.runs.get(run or "")
+        if open_run is not None:
+            open_run.unread = True
+
     def unattributed(self) -> int:
         """Return how many unsealed receipts of open runs no seal covers."""
         return sum(node.bare for run in self.runs.values() for node in run.nodes.values() if not node.committed)
@@ -115,6 +134,9 @@ class TreeFold:
     def _strayed(self, index: int, facts: Facts) -> None:
         # Looked up among closed runs on this path only; a run id is a digest, so eight bytes of it name the run.
         run = facts.run or ""
+        if self.blind or run in self._unread:
+            self.unsettled += 1
+            return
         self._strays += 1
         if self._strays <= _MAX_LOOKUPS and _prefix(run) in self._closed:
             self._find("trees", "tree.after_close", index, f"{facts.kind} of run {run}, which is closed")
@@ -164,6 +186,9 @@ class TreeFold:
     def _commit(self, index: int, facts: Facts, run: OpenRun, child: str) -> _Node | None:
         """Return the node of a child, committed from now on; None where it cannot be."""
         node = run.nodes.get(child)
+        if node is None and (self.blind or child in self._unread):
+            self.unsettled += 1
+            return None
         if node is None:
             self._find("trees", "tree.missing", index, f"child {child} does not stand before it in this run")
             return None
@@ -197,7 +222,11 @@ class TreeFold:
         if not facts.children or facts.children[0] != facts.run:
             self._find("trees", "tree.order", index, "the first child of the run is not its opening")
         for id_, node in run.nodes.items():
-            if not node.committed:
+            if node.committed:
+                continue
+            if self.blind or run.unread:
+                self.unsettled += 1
+            else:
                 self._find("trees", "tree.uncommitted", node.index, f"{node.kind} {id_} is left out of its closed run")
 
     def _close(self, run_id: str, index: int, id_: str, run: OpenRun, root: _Node | None) -> None:

@@ -303,7 +303,10 @@ class Builder:
             "recorded_at": self._now(),
             **change,
         }
+        schema = members.pop("schema", None)
         data = print_entry(Entry(**members))
+        if schema is not None:
+            data = data.replace(b'"schema":"receipt-ledger.entry/v1"', f'"schema":"{schema}"'.encode())
         line = print_entry_line(data, printed)
         self.rows.append(Row(len(self.rows), envelope.receipt_id, kind, data, printed, line))
         self.lines.append(line)

@@ -7,9 +7,9 @@ import hashlib
 import pytest
 
 from ledger.keys import PrivateKey
+from ledger.testkeys import PUBLISHED_TEST_KEYS
 from tests.reference.build import test_key
 from verify.errors import TrustError
-from ledger.testkeys import PUBLISHED_TEST_KEYS
 from verify.trust import ApproverPin, IssuerPin, NotaryPin, OriginPin, parse_trust, pin, unpin
 
 

@@ -608,7 +608,65 @@ def test_an_unknown_member_under_a_known_schema_is_refused():
     assert judge(ledger).findings[0].code == "receipt.malformed"
 
 
+# What a later version may have written.
+
+
+def later_kind(ledger):
+    run = ledger.opening()
+    payload = canonical.encode({"kind": "later", "run": run, "schema": "receipt-ledger.receipt/v1"})
+    later = ledger.add("step", payload=payload)
+    ledger.decision()
+    ledger.run(children=[run, later])
+
+
+def later_type(ledger):
+    ledger.opening()
+    call = ledger.call()
+    later = ledger.add("step", payload=b'{"children":[]}', payload_type="application/vnd.later+json", seal=True)
+    ledger.step(call)
+    ledger.step(later)
+    ledger.run()
+
+
+def later_entry(ledger):
+    run = ledger.opening()
+    later = ledger.decision(entry={"schema": "receipt-ledger.entry/v2"})
+    ledger.run(children=[run, later])
+
+
+@pytest.mark.parametrize("build", [later_kind, later_type, later_entry])
+def test_what_is_unknown_is_not_established_and_nothing_is_called_altered_or_missing_for_it(build):
+    verdict = judge(run_with(build))
+    assert verdict.exit == 3, verdict.findings
+    assert "format.unknown" in codes(verdict)
+    assert {check.exit for check in verdict.findings} <= {0, 3}
+
+
+def test_the_seal_of_an_unknown_receipt_is_checked_all_the_same():
+    ledger = run_with(lambda found: found.add("step", payload=b'{"schema":"receipt-ledger.receipt/v9"}', seal=True))
+    assert judge(ledger).exit == 3
+    other = ledger.rows[0].envelope
+    start = other.rindex(b'"signature":"') + 13
+    from ledger.envelope import parse_envelope
+
+    broken = Builder()
+    broken.header()
+    broken.commit()
+    envelope = ledger.rows[1].envelope
+    at = envelope.rindex(b'"signature":"') + 13
+    broken._append(parse_envelope(envelope[:at] + other[start : start + 88] + envelope[at + 88 :]), "step", {})
+    broken.commit()
+    verdict = judge(broken)
+    assert (verdict.exit, "seal.invalid" in codes(verdict)) == (1, True)
+
+
 # Trust.
+
+
+def test_an_approver_that_issues_as_well_is_asked_in_both_roles():
+    ledger = run_with(lambda found: (found.approval(), found.grant(issuer=party("approver"))))
+    verdict = judge(ledger)
+    assert (verdict.exit, "trust.issuer_mismatch" in codes(verdict)) == (4, True)
 
 
 def test_another_log_key_header_or_issuer_key_than_the_pinned_one_is_not_trusted():
@@ -658,6 +716,15 @@ def rotated(**members):
 
 def test_a_rotated_issuer_is_believed_from_the_pinned_first_key():
     assert judge(rotated()).exit == 0
+
+
+def test_the_commit_of_a_log_rotation_carries_the_line_of_the_retired_key_too():
+    for also, exit_ in (((test_key("log"),), 0), ((), 1), ((test_key("other-log"),), 1)):
+        ledger = started()
+        ledger.key(party("log-2", "issuer"), ledger.log.key, role="log")
+        ledger.commit(also=also)
+        verdict = judge(ledger)
+        assert (verdict.exit, "head.unsigned" in codes(verdict)) == (exit_, exit_ == 1)
 
 
 def test_a_rotated_log_key_signs_from_the_next_head_on():

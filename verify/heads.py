@@ -1,0 +1,304 @@
+"""Heads: the fold over the ends of commits.
+
+Each head has the origin, the size and the root of the entries before it, names the head line before, and bears a signature line
+of the log key in force. That signature is verified on the last head, on the first head after each header or key entry, and on
+every head where asked.
+
+The text of a head line but for its signature follows from what stands before it, so the fold writes what must stand there and
+compares bytes. Only where they differ is the line parsed, to say what is wrong.
+
+Source: docs/spec/heads.md, docs/spec/journal.md.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import b2a_base64
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+import orjson
+
+from ledger.checkpoint import Head, head_of, open_head
+from ledger.digest import ZERO_DIGEST
+from ledger.envelope import Envelope, verify_seal
+from ledger.errors import FormatError, LedgerError, SignatureError, UnknownFormatError, clip
+from ledger.keys import parse_key_id
+from ledger.line import parse_head_line
+from ledger.note import ED25519, NoteKey, parse_note
+from ledger.receipt import Header, Key, parse_receipt
+from verify.journal import Place, place
+from verify.keyring import Keyring, header_problem
+from verify.proof import RootFold
+from verify.report import Report
+
+__all__ = ["HEAD_CODES", "HeadFold", "KeyEntry", "Problem"]
+
+Problem: TypeAlias = tuple[str, str]
+"""A code and a message."""
+KeyEntry: TypeAlias = tuple[int, str, Envelope | None]
+"""Index, receipt id and envelope of a header or key entry; the envelope is None where it could not be read."""
+
+HEAD_CODES: Final = {
+    "note.unsigned": "head.unsigned",
+    "note.bad_signature": "head.signature",
+    "head.origin": "head.origin",
+}
+"""Codes of findings, by the codes of the errors of opening a head."""
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_FEW: Final = 200
+"""Leaves below which adding them one by one is as fast as level by level."""
+
+
+class HeadFold:
+    """Folds commits: leaves, keys and the head line that ends them.
+
+    Attributes:
+        size: entries under the last head.
+        count: how many heads.
+        keyring: keys in force, None where entry 0 is no readable header.
+        origin: the ledger's name, empty before it is known.
+        sound: whether every entry so far stands at its index, so that roots can be recomputed.
+        signed: whether the signature of the last head was verified and holds.
+        watched_root: root at `watch` entries, where the fold passed that size.
+    """
+
+    def __init__(self, report: Report, *, every_head: bool, watch: int | None) -> None:
+        self._report = report
+        self._every_head = every_head
+        self._watch = watch
+        self.size = self.count = 0
+        self.keyring: Keyring | None = None
+        self.origin = ""
+        self.sound = True
+        self.signed = False
+        self.watched_root: bytes | None = None
+        self._fold = RootFold()
+        self._root = b""
+        """Root of the last head, empty where it is not that of the entries."""
+        self._signatures = self._unreached = 0
+        self._line = b""
+        self._digest = ZERO_DIGEST[7:]
+        """The last head line and its digest."""
+        self._place: Place
+        self._unverified = False
+        self._key_changed = True
+        self._signers: tuple[str, ...] = ()
+        """Keys that must sign the head under way, where that is not just the one in force."""
+        self._mark = b""
+        """Key id of the log key in force, as it stands on a note."""
+        self._log_line: re.Pattern[bytes] | None = None
+        """A signature line by that key, after the name."""
+        self._text = b""
+        """What stands before it on a head line, with places for size and root."""
+        self._end = _end_of_line(self._digest)
+        """What stands after it."""
+
+    @property
+    def head(self) -> Head | None:
+        """The last head; None before the first, and where its root is not that of the entries."""
+        return Head(self.origin, self.size, self._root) if self.count and self._root else None
+
+    @property
+    def note(self) -> bytes:
+        """The signed note of the last head."""
+        return parse_head_line(self._line)[0]
+
+    def absorb(self, leaves: list[bytes], keys: list[KeyEntry]) -> None:
+        """Add the leaves and the header and key entries of the commit under way, and empty both lists."""
+        fold = self._fold
+        if keys:
+            self._take_keys(keys)
+            keys.clear()
+        if self._watch is not None and fold.size < self._watch <= fold.size + len(leaves):
+            split = self._watch - fold.size
+            fold.extend(leaves[:split])
+            self.watched_root = fold.root() if self.sound else None
+            del leaves[:split]
+        if len(leaves) < _FEW:
+            for leaf in leaves:
+                fold.append(leaf)
+        else:
+            fold.extend(leaves)
+        leaves.clear()
+
+    def is_expected(self, line: bytes, size: int) -> bool:
+        """Return whether a line is the head that must stand after `size` entries, with one signature line, of the key in force."""
+        pattern, end = self._log_line, self._end
+        if not self.sound or pattern is None or size == self.size:
+            return False
+        root = self._fold.root()
+        start = self._text % (size, b2a_base64(root, newline=False))
+        if (
+            line.startswith(start)
+            and line.endswith(end)
+            and pattern.fullmatch(line, len(start), len(line) - len(end)) is not None
+        ):
+            self._root = root
+            return True
+        return False
+
+    def problems(self, line: bytes, size: int) -> list[Problem]:
+        """Return what is wrong with a head line that is not the one expected; none if it only bears more signatures."""
+        try:
+            note, previous = parse_head_line(line)
+            head = head_of(note)
+        except LedgerError as error:
+            return [("head.malformed", str(error))]
+        problems = []
+        if previous[7:] != self._digest:
+            problems.append(("head.link", f"got previous_head {previous}, expected sha256:{self._digest}"))
+        self.origin = self.origin or head.origin
+        if head.origin != self.origin:
+            problems.append(("head.origin", f"got origin {clip(head.origin)}, expected {clip(self.origin)}"))
+        if size == self.size:
+            problems.append(("head.empty", "it ends a commit of no entries"))
+        problems.extend(self._root_problems(head, size))
+        if self._mark and (self.origin, self._mark) not in {
+            (found.name, found.key_id) for found in parse_note(note).signatures
+        }:
+            problems.append(("head.unsigned", "no line by the log key in force"))
+        return problems
+
+    def commit(self, line: bytes, size: int, at: Place) -> None:
+        """Move to the end of the commit that a head line ends."""
+        self.size = size
+        self.count += 1
+        self._line = line
+        self._place = at
+        self._digest = sha256(line).hexdigest()
+        self._end = _end_of_line(self._digest)
+        self._unverified = True
+        if self._every_head or self._key_changed:
+            self._verify()
+
+    def signature_problem(self, line: bytes, key: str | None = None) -> Problem | None:
+        """Return what speaks against the signature of a key, by default the one in force, on a head line."""
+        if key is None:
+            if self.keyring is None:
+                return "head.unsigned", "no header says which key signs"
+            key = self.keyring.log_key
+        try:
+            open_head(parse_head_line(line)[0], origin=self.origin, log_key=key)
+        except UnknownFormatError as error:
+            return "format.unknown", str(error)
+        except LedgerError as error:
+            return HEAD_CODES.get(error.code, "head.malformed"), str(error)
+        return None
+
+    def finish(self) -> None:
+        """Verify the last head's signature, and report what was looked at."""
+        report = self._report
+        if not self.count:
+            report.find("heads", "head.missing")
+            return
+        if self._unverified:
+            self._verify()
+        report.ran("heads", self.count)
+        if self.keyring is None:
+            report.skip("head signatures", "check.unreachable", "no header says which key signs", asked=True)
+        else:
+            report.ran("keyring")
+            report.ran("head signatures", self._signatures)
+        if self._unreached:
+            report.skip("heads", "check.unreachable", f"{self._unreached} roots follow one that differs", asked=True)
+
+    def _root_problems(self, head: Head, size: int) -> list[Problem]:
+        self._root = b""
+        if head.size != size:
+            self.sound = False
+            return [("head.size", f"got size {head.size}, expected {size}")]
+        if not self.sound:
+            self._unreached += 1
+            return []
+        root = self._fold.root()
+        if head.root != root:
+            self.sound = False
+            return [("head.root", f"got root {head.root.hex()}, expected {root.hex()}")]
+        self._root = root
+        return []
+
+    def _verify(self) -> None:
+        """Verify the signatures that the last head must bear."""
+        self._unverified = False
+        self.signed = False
+        if self.keyring is None:
+            return
+        self._key_changed = False
+        # The commit that replaces a log key carries the line of the key that it retires too.
+        keys, self._signers = self._signers or (self.keyring.log_key,), ()
+        self.signed = True
+        for key in keys:
+            problem = self.signature_problem(self._line, key)
+            if problem is None:
+                self._signatures += 1
+                continue
+            self.signed = False
+            code, message = problem
+            self._report.find("head signatures", code, where=place(self._place), message=message)
+
+    # Keys.
+
+    def _take_keys(self, keys: Sequence[KeyEntry]) -> None:
+        """Move the keyring by the header and key entries of a commit that ends."""
+        known = () if self.keyring is None else self.keyring.log_keys
+        for index, id_, envelope in keys:
+            problem = self._take_key(index, id_, envelope)
+            if problem is not None:
+                code, message = problem
+                self._report.find("keyring", code, where=f"entry {index}", message=message)
+        keyring = self.keyring
+        if keyring is None:
+            return
+        self._key_changed = True
+        if known and keyring.log_keys != known:
+            self._signers = keyring.log_keys[len(known) - 1 :]
+        self.origin = keyring.origin
+        try:
+            self._mark = NoteKey(self.origin, ED25519, parse_key_id(keyring.log_key)).key_id
+        except UnknownFormatError:
+            self._mark, self._log_line = b"", None
+            return
+        self._log_line = _log_line(self._mark)
+        origin = orjson.dumps(self.origin)[1:-1].replace(b"%", b"%%")
+        self._text = b'{"head":"' + origin + b"\\n%d\\n%b\\n\\n\xe2\x80\x94 " + origin + b" "
+
+    def _take_key(self, index: int, id_: str, envelope: Envelope | None) -> Problem | None:
+        """Move the keyring by one entry; return the code and the message that speak against it."""
+        if envelope is None:
+            return "chain.first_entry", "entry 0 cannot be read"
+        try:
+            receipt = parse_receipt(envelope.payload)
+            if isinstance(receipt, Header) != (index == 0):
+                return "chain.first_entry", f"got kind {receipt.kind} at entry {index}"
+            if envelope.seal is not None and envelope.seal.key != receipt.issuer.key:
+                return "seal.issuer", f"the seal of this {receipt.kind} is by another key than its issuer's"
+            verify_seal(envelope)
+        except UnknownFormatError as error:
+            return "format.unknown", str(error)
+        except SignatureError as error:
+            return ("seal.absent" if error.code == "seal.absent" else "seal.invalid"), str(error)
+        except FormatError as error:
+            return ("chain.first_entry" if index == 0 else "receipt.malformed"), str(error)
+        if isinstance(receipt, Header):
+            self.keyring = Keyring.start(receipt, id_)
+            return header_problem(receipt)
+        if not isinstance(receipt, Key) or self.keyring is None:
+            return "key.chain", "no header stands before it"
+        problem = self.keyring.take(receipt, index)
+        return None if problem is None else ("key.chain", problem)
+
+
+def _end_of_line(digest: str) -> bytes:
+    """Return what stands after the last signature on a head line whose `previous_head` has these hexadecimal digits."""
+    return b'\\n","previous_head":"sha256:' + digest.encode("ascii") + b'"}'
+
+
+def _log_line(mark: bytes) -> re.Pattern[bytes]:
+    """Return the expression of 4 bytes of key id and 64 of signature in base64 without spare bits."""
+    text = b2a_base64(mark, newline=False)
+    # 4 bytes are five letters and two bits of the sixth.
+    first = _BASE64.index(text[5:6]) & 0b110000
+    sixth = _BASE64[first : first + 16]
+    return re.compile(re.escape(text[:5]) + b"[" + re.escape(sixth) + b"][A-Za-z0-9+/]{84}[AEIMQUYcgkosw048]=")
