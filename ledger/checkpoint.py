@@ -77,14 +77,14 @@ def print_checkpoint(head: Head) -> str:
     return text
 
 
-def sign_head(head: Head, log_key: PrivateKey) -> bytes:
-    """Return the signed note of a head, at most a few hundred bytes; the key's name is the origin.
+def sign_head(head: Head, *log_keys: PrivateKey) -> bytes:
+    """Return the signed note of a head, at most a few hundred bytes; the name of its keys, mostly one, is the origin.
 
     Raises:
         FormatError: an origin that cannot be the name of a note's key.
     """
     text = print_checkpoint(head)
-    return print_note(Note(text, (sign_note(text, head.origin, log_key),)))
+    return print_note(Note(text, tuple(sign_note(text, head.origin, log_key) for log_key in log_keys)))
 
 
 def open_head(note: bytes, *, origin: str, log_key: str) -> Head:

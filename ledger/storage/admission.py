@@ -15,13 +15,14 @@ Source: docs/spec/trees.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from ledger.envelope import RECEIPT_TYPE, Envelope, verify_seal
 from ledger.errors import AdmissionError, AlreadyClosedError, SignatureError, UnknownFormatError, clip
 from ledger.facts import Facts
-from ledger.keys import next_digest
+from ledger.keys import next_digest, refuse_weak_point
 from ledger.receipt import Header, Key, Opening, Receipt, parse_receipt
 from ledger.storage.state import Keyring, Pending, RunState, State
 from ledger.words import SEALED_KINDS, TREE_KINDS, Kind
@@ -32,6 +33,8 @@ __all__ = [
     "MAX_TREE",
     "STEP_LEVELS",
     "apply",
+    "check_key",
+    "check_no_open_runs",
     "check_seal",
     "check_tree",
     "keyring_after",
@@ -44,15 +47,17 @@ STEP_LEVELS: Final = 8
 LEVELS_A_RUN: Final = STEP_LEVELS + 4
 """Levels kept for a run inside another: its `run`, the outcome that commits it, a step that folds, and the steps around."""
 _IN_RUN: Final = TREE_KINDS - {Kind.OPENING}
+_MANY_CHILDREN: Final = 1_000
+"""A step of more is one that folds, and is let into the room that is kept: no receipt could commit its children otherwise."""
 _KEPT_FOR_CLOSING: Final = 8
 """Receipts kept free in each tree: its `run`, the steps that fold long lists, and outcomes of what is under way."""
 
 
-def check_seal(envelope: Envelope, receipt: Facts, *, origin: str) -> None:
-    """Raise unless the envelope may carry this receipt in this ledger.
+def check_seal(envelope: Envelope, receipt: Facts, *, origin: str, retired: Sequence[str] = ()) -> None:
+    """Raise unless the envelope may carry this receipt in this ledger, whose `retired` keys issue nothing any more.
 
     Raises:
-        AdmissionError: another ledger's receipt, or another key's seal.
+        AdmissionError: another ledger's receipt, another key's seal, or a retired key as issuer.
         SignatureError: a missing or wrong seal.
     """
     if envelope.payload_type != RECEIPT_TYPE:
@@ -63,6 +68,12 @@ def check_seal(envelope: Envelope, receipt: Facts, *, origin: str) -> None:
     if receipt.ledger != origin:
         raise AdmissionError(
             f"receipt: got ledger {clip(receipt.ledger)}, expected {clip(origin)}", code="receipt.foreign_ledger"
+        )
+    if receipt.key in retired:
+        raise AdmissionError(
+            f"receipt: its issuer's key {clip(receipt.key)} was replaced",
+            code="key.retired",
+            hint="make the receipt again: the keys in force are read anew",
         )
     if envelope.seal is None:
         if receipt.kind in SEALED_KINDS:
@@ -85,7 +96,7 @@ def check_tree(state: State, receipt: Facts, *, sealed: bool, index: int) -> Non
     if receipt.parent_opening is not None:
         parent = _open_run(state, receipt.parent_opening)
         _check_room(state, parent, kept=2 * _KEPT_FOR_CLOSING)
-        if parent.level + LEVELS_A_RUN + 4 > MAX_LEVELS:
+        if parent.level + 2 * LEVELS_A_RUN > MAX_LEVELS:
             raise AdmissionError(
                 f"run: {parent.level // LEVELS_A_RUN + 1} runs are open around it already", code="tree.too_deep"
             )
@@ -98,7 +109,7 @@ def check_tree(state: State, receipt: Facts, *, sealed: bool, index: int) -> Non
             code="receipt.borrowed_issuer",
         )
     if receipt.kind not in (Kind.RUN, Kind.OUTCOME):
-        _check_room(state, run, kept=_KEPT_FOR_CLOSING)
+        _check_room(state, run, kept=1 if len(receipt.children) > _MANY_CHILDREN else _KEPT_FOR_CLOSING)
     if receipt.kind in (Kind.OUTCOME, Kind.STEP, Kind.RUN):
         _check_children(state, receipt, run, sealed=sealed)
 
@@ -117,10 +128,8 @@ def _open_run(state: State, id_: str) -> RunState:
 def _check_room(state: State, run: RunState, *, kept: int) -> None:
     root = state.run(run.root) or run
     if root.receipts < MAX_TREE // 2 - kept:
-        return  # even if every receipt were an intent without outcome, there is room
-    same_tree = [each for each in state.open_runs() if each.root == root.id]
-    unsettled = sum(p.kind == Kind.INTENT for each in same_tree for p in state.pending_of(each.id))
-    if root.receipts + unsettled + kept * len(same_tree) >= MAX_TREE:
+        return  # even if every receipt were an intent without outcome, or a run that is open, there is room
+    if root.receipts + root.unsettled + kept * root.open >= MAX_TREE:
         raise AdmissionError(
             f"run {run.id[:15]}: its tree holds {root.receipts} receipts, at most {MAX_TREE} with those that close it",
             code="tree.too_many",
@@ -179,8 +188,9 @@ def apply(state: State, receipt: Facts, payload: bytes, *, id_: str, index: int,
     known = state.run(receipt.run) if receipt.kind in _IN_RUN and receipt.run is not None else None
     if known is None:
         return
-    height = _commit_children(state, receipt)
-    _count(state, known.root)
+    height, settled = _commit_children(state, receipt)
+    closes = receipt.kind == Kind.RUN and known.closed is None
+    _count(state, known.root, unsettled=(receipt.kind == Kind.INTENT) - settled, open_=-closes)
     if receipt.kind != Kind.RUN:
         state.add_pending(Pending(id_, known.id, index, receipt.kind, height, uncovered=not sealed, intent=None))
         return
@@ -213,32 +223,37 @@ def _apply_opening(state: State, payload: bytes, *, id_: str, index: int) -> Non
         )
     )
     if parent:
-        _count(state, parent.root)
+        _count(state, parent.root, open_=1)
     state.add_pending(Pending(id_, id_, index, receipt.kind, 0, uncovered=False, intent=None))
 
 
-def _commit_children(state: State, receipt: Facts) -> int:
-    height = 0
+def _commit_children(state: State, receipt: Facts) -> tuple[int, int]:
+    """Take the children out of what waits; return the height of the tree and how many of them are intents."""
+    height = settled = 0
     for child in receipt.children:
         pending = state.pending(child)
         if pending is not None:
             height = max(height, pending.height + 1)
+            settled += pending.kind == Kind.INTENT
             state.drop_pending(child)
-    return height
+    return height, settled
 
 
-def _count(state: State, root: str) -> None:
+def _count(state: State, root: str, *, unsettled: int = 0, open_: int = 0) -> None:
     run = state.run(root)
     if run is not None:
         run.receipts += 1
+        run.unsettled += unsettled
+        run.open += open_
         state.put_run(run)
 
 
-def check_key(keyring: Keyring, receipt: Key) -> None:
-    """Raise unless a rotation or revocation follows from the keys in force.
+def check_key(keyring: Keyring, receipt: Key, *, index: int) -> None:
+    """Raise unless a rotation or revocation, to stand at `index`, follows from the keys in force.
 
     Raises:
-        AdmissionError: it replaces another key, or is not by the next key that was committed.
+        AdmissionError: it replaces another key, is not by the next key that was committed, or brings a key back.
+        FormatError, SignatureError: the new key is not one to be used.
     """
     retired, committed = (
         (keyring.issuer_key, keyring.next_issuer) if receipt.role == "issuer" else (keyring.log_key, keyring.next_log)
@@ -250,6 +265,30 @@ def check_key(keyring: Keyring, receipt: Key) -> None:
     if receipt.issuer.key != receipt.key or receipt.issuer.name != keyring.issuer_name:
         raise AdmissionError(
             "key: it is not sealed by the new key under the owner's name", code="key.not_sealed_by_next"
+        )
+    refuse_weak_point(receipt.key)
+    if receipt.key in (*keyring.retired, keyring.issuer_key, keyring.log_key):
+        raise AdmissionError("key: the new key was in use before, and a key never returns", code="key.returns")
+    if receipt.from_index is not None and (receipt.action == "rotate" or receipt.from_index > index):
+        raise AdmissionError(
+            f"key: got from_index {receipt.from_index} in a {receipt.action} at {index}, expected an earlier one in a revoke",
+            code="key.from_index",
+        )
+
+
+def check_no_open_runs(state: State, retired: str) -> None:
+    """Raise where runs are open under an issuer key that is about to be retired: no key could close them then.
+
+    Raises:
+        AdmissionError: `key.runs_open`, with the runs.
+    """
+    runs = [run.id for run in state.open_runs() if run.issuer_key == retired]
+    if runs:
+        listed = ", ".join(run[7:19] for run in runs[:5]) + (", ..." if len(runs) > 5 else "")
+        raise AdmissionError(
+            f"key: {len(runs)} runs are open under the key to be retired: {listed}",
+            code="key.runs_open",
+            hint="only the key that opened a run can cover what is in it: end them first with: ledger close RUN",
         )
 
 
@@ -268,5 +307,7 @@ def keyring_after(keyring: Keyring, receipt: Receipt | None, *, id_: str) -> Key
     if not isinstance(receipt, Key):
         return keyring
     if receipt.role == "issuer":
-        return replace(keyring, issuer_key=receipt.key, next_issuer=receipt.next.issuer)
-    return replace(keyring, log_key=receipt.key, next_log=receipt.next.log)
+        retired = (*keyring.retired, keyring.issuer_key)
+        return replace(keyring, issuer_key=receipt.key, next_issuer=receipt.next.issuer, retired=retired)
+    retired = (*keyring.retired, keyring.log_key)
+    return replace(keyring, log_key=receipt.key, next_log=receipt.next.log, retired=retired)

@@ -25,7 +25,7 @@ from ledger.checkpoint import Head
 from ledger.digest import digest
 from ledger.envelope import Envelope, parse_envelope, seal
 from ledger.errors import KeyFileError, StorageError, clip
-from ledger.keys import next_digest
+from ledger.keys import PrivateKey, next_digest
 from ledger.members import Artifact, Issuer, Name, NextKeys, Origin, Producer
 from ledger.receipt import Header, Receipt, Repair, print_receipt
 from ledger.storage import evidence
@@ -34,10 +34,11 @@ from ledger.storage.clock import default_origin, nonce, now
 from ledger.storage.durable import fsync_folder, make_folder, network_filesystem, storage_error
 from ledger.storage.journal import Rest, Stored, read_segment, segments
 from ledger.storage.keyfile import LedgerKeys, create_ledger_keys, folder_holds_key, read_ledger_keys, read_next_keys
+from ledger.storage.keyfolder import is_rotating, read_next_key, settle_keys
 from ledger.storage.places import Places
 from ledger.storage.reader import FORMAT, Reader
 from ledger.storage.register import Register
-from ledger.storage.state import RunState
+from ledger.storage.state import Keyring, RunState
 from ledger.storage.writer import Builder, Position, View, Writer
 from ledger.version import VERSION
 from ledger.words import SEALED_KINDS, Reason
@@ -59,8 +60,12 @@ class Ledger:
         self.places: Final = places
         self.reader: Final = Reader(folder)
         self.artifacts: Final = ArtifactStore(folder)
-        self._passphrase = passphrase
+        self.passphrase: Final = passphrase
         self._keys: LedgerKeys | None = None
+        self._issuer_path = str(self.places.key_folder(header.ledger) / "issuer.pem")
+        self._seen = (0, 0)
+        self._settled = False
+        """Whether this process has looked for a rotation that was interrupted."""
         self._writer: Writer | None = None
 
     # Making and opening.
@@ -278,7 +283,7 @@ class Ledger:
         return self.artifacts.content(reference)
 
     def _secret(self) -> LedgerKeys:
-        if self._keys is None:
+        if self._keys is None or self._issuer_file() != self._seen:
             folder = self.places.key_folder(self.origin)
             if not folder.is_dir():
                 raise KeyFileError(
@@ -286,8 +291,53 @@ class Ledger:
                     code="keyfile.absent",
                     hint="only its owner appends to a ledger; reading and verifying need no key",
                 )
-            self._keys = read_ledger_keys(folder, passphrase=self._passphrase)
+            self._seen = self._issuer_file()
+            self._keys = read_ledger_keys(folder, passphrase=self.passphrase)
+            if not self._settled and is_rotating(folder):
+                self.look(lambda _: None)  # under the lock the files are put in their places
         return self._keys
+
+    def _issuer_file(self) -> tuple[int, int]:
+        """Return what tells one file of the issuer key from another: another process may rotate it at any time."""
+        try:
+            status = os.stat(self._issuer_path)  # noqa: PTH116  at every receipt
+        except OSError:
+            return self._seen  # keys that were read once do for as long as they are in force
+        return status.st_ino, status.st_mtime_ns
+
+    def _in_force(self, keyring: Keyring) -> LedgerKeys:
+        """Return this user's keys, which must be those in force; another process may have rotated them. Called under the lock."""
+        held = self._secret()
+        folder = self.places.key_folder(self.origin)
+        differ = (held.issuer.key, held.log.key) != (keyring.issuer_key, keyring.log_key)
+        if differ or (not self._settled and is_rotating(folder)):
+            held = self._keys = settle_keys(
+                folder,
+                issuer=(keyring.issuer_key, keyring.next_issuer),
+                log=(keyring.log_key, keyring.next_log),
+                passphrase=self.passphrase,
+            )
+            self._seen = self._issuer_file()
+        self._settled = True
+        return held
+
+    def _log_keys(self, before: Keyring, after: Keyring) -> tuple[PrivateKey, ...]:
+        """Return the keys that sign the head of a commit: both where it rotates the log key."""
+        keys: tuple[PrivateKey, ...]
+        if not before.origin:
+            keys = (self._secret().log,)
+        elif after.log_key == before.log_key:
+            return (self._in_force(before).log,)
+        else:
+            folder = self.places.key_folder(self.origin)
+            keys = (self._in_force(before).log, read_next_key(folder, "log", passphrase=self.passphrase))
+        if keys[-1].key != after.log_key:
+            raise KeyFileError(
+                "log key: the key at hand is not the one in force in this ledger",
+                code="keyfile.refused",
+                hint="look at: ledger keys show",
+            )
+        return keys
 
     def _writing(self) -> Writer:
         if self._writer is None:
@@ -305,9 +355,12 @@ class Ledger:
                     code="keyfile.in_ledger",
                     hint="move it away and rotate it: whoever gets a copy of the ledger gets the key",
                 )
-            keys = self._secret()
+            self._secret()
+        if self._writer is None:
             register = Register(self.places.register_file(self.origin))
-            self._writer = Writer(self.folder, log_key=keys.log, register=register, seal_repair=self._seal_repair)
+            self._writer = Writer(
+                self.folder, log_keys=self._log_keys, register=register, seal_repair=self._seal_repair
+            )
         return self._writer
 
     def _seal_repair(self, rest: Rest) -> Envelope:

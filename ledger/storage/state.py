@@ -26,7 +26,7 @@ from ledger.storage.journal import Tail
 
 __all__ = ["Keyring", "Pending", "RunState", "State"]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _VARIABLES: Final = 500
 _SAVE_AFTER_COMMITS: Final = 64
 _SAVE_AFTER_CHANGES: Final = 8_192
@@ -40,7 +40,7 @@ CREATE TABLE same_prefix (prefix INTEGER NOT NULL, idx INTEGER PRIMARY KEY, segm
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, idx INTEGER NOT NULL, name TEXT NOT NULL, closed INTEGER, issuer_name TEXT NOT NULL,
   issuer_key TEXT NOT NULL, parent TEXT, parent_intent TEXT, root TEXT NOT NULL, level INTEGER NOT NULL,
-  receipts INTEGER NOT NULL) WITHOUT ROWID;
+  receipts INTEGER NOT NULL, unsettled INTEGER NOT NULL, open INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX open_runs ON runs (idx) WHERE closed IS NULL;
 CREATE TABLE pending (
   id TEXT PRIMARY KEY, run TEXT NOT NULL, idx INTEGER NOT NULL, kind TEXT NOT NULL, height INTEGER NOT NULL,
@@ -61,6 +61,8 @@ class Keyring:
     log_key: str = ""
     next_issuer: str | None = None
     next_log: str | None = None
+    retired: tuple[str, ...] = ()
+    """Keys of both roles that were in force once and never return."""
 
 
 @dataclass(slots=True)
@@ -81,7 +83,11 @@ class RunState:
     level: int
     """Levels above this run's receipts in the tree of the outermost run."""
     receipts: int
-    """Receipts in the whole tree; counted at the outermost run."""
+    """Receipts in the whole tree; counted at the outermost run, as the next two are."""
+    unsettled: int = 0
+    """Intents in the whole tree that nothing commits yet."""
+    open: int = 1
+    """Runs in the whole tree that are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +195,7 @@ class State:
         """
         self._changes = _Changes()
         row = self._connection().execute("SELECT tail, keyring FROM stamp").fetchone()
-        return None if row is None else (_tail_of(orjson.loads(row[0])), Keyring(**orjson.loads(row[1])))
+        return None if row is None else (_tail_of(orjson.loads(row[0])), _keyring_of(orjson.loads(row[1])))
 
     def advance(self, tail: Tail, keyring: Keyring) -> None:
         """Take what changed as that of a durable commit which leads to `tail`; save if much has come together."""
@@ -218,7 +224,7 @@ class State:
                 [(p.id, p.run, p.index, p.kind, p.height, p.uncovered, p.intent) for p in changes.pending.values()],
             )
             db.executemany(
-                "INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                "INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 [_row_of(changes.runs[id_]) for id_ in changes.dirty],
             )
             stamp = (orjson.dumps(_value_of(tail)), orjson.dumps(keyring))
@@ -362,12 +368,18 @@ def _row_of(run: RunState) -> tuple[Any, ...]:
         run.root,
         run.level,
         run.receipts,
+        run.unsettled,
+        run.open,
     )
 
 
 def _pending_of(row: tuple[Any, ...]) -> Pending:
     id_, run, index, kind, height, uncovered, intent = row
     return Pending(id_, run, index, kind, height, bool(uncovered), intent)
+
+
+def _keyring_of(value: dict[str, Any]) -> Keyring:
+    return Keyring(**{**value, "retired": tuple(value["retired"])})
 
 
 def _value_of(tail: Tail) -> dict[str, Any]:

@@ -93,15 +93,19 @@ Builder = Callable[[View], Sequence[Envelope]]
 """Returns the envelopes to append; called under the lock, so it must not append itself."""
 
 
+LogKeys = Callable[[Keyring, Keyring], Sequence[PrivateKey]]
+"""Returns the keys that sign a head, from the keys in force before and after its commit; called under the lock."""
+
+
 class Writer:
     """Appends to one ledger folder. One a process is enough; threads may share it."""
 
     def __init__(
-        self, folder: Path, *, log_key: PrivateKey, register: Register, seal_repair: Callable[[Rest], Envelope]
+        self, folder: Path, *, log_keys: LogKeys, register: Register, seal_repair: Callable[[Rest], Envelope]
     ) -> None:
         self._folder = folder
         self._damaged = str(folder / "damaged")
-        self._log_key = log_key
+        self._log_keys = log_keys
         self._register = register
         self._lock = LedgerLock(folder / "lock")
         self._state = State(folder)
@@ -149,11 +153,18 @@ class Writer:
         if pending:
             unsaid = [rest for rest in pending if not self._is_said(rest)]
             if unsaid:
+                self._settle_keys()
                 self._append(tail, [self._seal_repair(rest) for rest in unsaid])
             self._repairs.settle()
             tail = self._current_tail()
+        self._settle_keys()
         envelopes = build(View(self._state, self._keyring, tail.size))
         return self._append(tail, envelopes) if envelopes else []
+
+    def _settle_keys(self) -> None:
+        """Have the key files follow the keys in force before anything is sealed."""
+        if self._keyring.origin:
+            self._log_keys(self._keyring, self._keyring)
 
     def _is_said(self, rest: Rest) -> bool:
         """Return whether a repair receipt says this cut already: its writer ended before it could note that."""
@@ -167,6 +178,7 @@ class Writer:
 
         def look() -> None:
             tail = self._current_tail()
+            self._settle_keys()
             use(View(self._state, self._keyring, tail.size))
 
         self._under_lock(look)
@@ -300,6 +312,11 @@ class Writer:
             sealed = stored.envelope.seal is not None
             index, id_ = stored.entry.index, stored.entry.receipt
             admission.apply(self._state, receipt, stored.envelope.payload, id_=id_, index=index, sealed=sealed)
+            if isinstance(receipt.receipt, Key):
+                try:
+                    admission.check_key(keyring, receipt.receipt, index=index)
+                except LedgerError as error:
+                    raise DamagedError(f"entry {index}: {error}", where=f"entry {index}") from error
             keyring = admission.keyring_after(keyring, receipt.receipt, id_=id_)
         if commit.leaves:
             self._write_tiles(commit.entries[0].entry.index, commit.leaves)
@@ -377,9 +394,12 @@ class Writer:
                 continue
             receipt = read_facts(envelope.payload)
             index = tail.size + len(new.leaves)
-            admission.check_seal(envelope, receipt, origin=self._keyring.origin or receipt.ledger)
+            origin, retired = self._keyring.origin or receipt.ledger, new.keyring.retired
+            admission.check_seal(envelope, receipt, origin=origin, retired=retired)
             if isinstance(receipt.receipt, Key):
-                admission.check_key(new.keyring, receipt.receipt)
+                admission.check_key(new.keyring, receipt.receipt, index=index)
+                if receipt.receipt.role == "issuer":
+                    admission.check_no_open_runs(self._state, receipt.receipt.retired)
             sealed = envelope.seal is not None
             admission.check_tree(self._state, receipt, sealed=sealed, index=index)
             admission.apply(self._state, receipt, envelope.payload, id_=id_, index=index, sealed=sealed)
@@ -391,7 +411,7 @@ class Writer:
         segment, start = (tail.size, 0) if tail.segment_is_full() else (tail.segment, tail.offset)
         for raw, index, offset in rows:
             self._state.add_id(raw, (index, segment, start + offset))
-        after = new.finish(self._log_key, segment, start)
+        after = new.finish(self._log_keys(self._keyring, new.keyring), segment, start)
         self._write(after)
         return after, positions
 
@@ -513,17 +533,11 @@ class _New:
             self.keyring = admission.keyring_after(self.keyring, receipt, id_=id_)
         return envelope_digest
 
-    def finish(self, log_key: PrivateKey, segment: int, start: int) -> _After:
-        """Return the built commit, with its signed head."""
+    def finish(self, log_keys: Sequence[PrivateKey], segment: int, start: int) -> _After:
+        """Return the built commit, with its head signed by `log_keys`."""
         tail = self._tail
         tail.size += len(self.leaves)
-        if log_key.key != self.keyring.log_key:
-            raise StorageError(
-                "log key: the key at hand is not the one in force in this ledger",
-                code="keyfile.refused",
-                hint="look at: ledger keys show",
-            )
-        tail.note = sign_head(Head(self.keyring.origin, tail.size, tail.frontier.root()), log_key)
+        tail.note = sign_head(Head(self.keyring.origin, tail.size, tail.frontier.root()), *log_keys)
         line = print_head_line(tail.note, tail.head_line)
         tail.head_line = digest(line)
         self._lines.append(line)

@@ -463,7 +463,7 @@ def test_a_log_key_of_another_ledger_is_refused(tmp_path: Path) -> None:
     path = places_of(tmp_path).key_folder(ledger.origin) / "log.pem"
     path.unlink()
     write_key(path, STRANGER)
-    refused(open_ledger(tmp_path), StorageError, "keyfile.refused", envelope)
+    refused(open_ledger(tmp_path), StorageError, "keyfile.not_in_force", envelope)
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
