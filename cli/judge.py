@@ -15,7 +15,6 @@ from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError,
 from ledger.merkle import consistency_proof
 from ledger.storage.evidence import gather
 from ledger.storage.journal import read_segment, segment_path, segments
-from ledger.storage.publish import CHECKPOINT, PublishedTree
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
 from verify.chain import Segment
@@ -23,7 +22,6 @@ from verify.file import verify_file
 from verify.ledger import verify_ledger
 from verify.options import Options
 from verify.pins import trust_used
-from verify.published import verify_published
 from verify.report import Check, CheckStatus, Coverage, Verdict
 
 __all__ = ["FILE_MAX_BYTES", "JournalSnapshot", "judge_error", "judge_file", "judge_ledger", "judge_receipt"]
@@ -50,23 +48,6 @@ def judge_ledger(folder: Path, options: Shared, asked: Options) -> Verdict:
     origin = _origin(folder)
     verdict = verify_ledger(
         JournalSnapshot(folder),
-        trust=read_trust(options),
-        memory=read_memory(options.places, origin) if origin else None,
-        options=asked,
-        subject=str(folder),
-    )
-    return _remember(verdict, options)
-
-
-def judge_published(folder: Path, options: Shared, asked: Options) -> Verdict:
-    """Return the verdict on a published tree, and remember its head where it earned that."""
-    tree = PublishedTree(folder)
-    try:
-        origin = head_of(tree(CHECKPOINT) or b"").origin
-    except LedgerError:
-        origin = None  # the verdict says what is wrong with it
-    verdict = verify_published(
-        tree,
         trust=read_trust(options),
         memory=read_memory(options.places, origin) if origin else None,
         options=asked,

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from cli.judge import FILE_MAX_BYTES, judge_error, judge_file, judge_ledger, judge_receipt
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.published import is_published, judge_published
 from cli.refs import resolve, whole_run
 from cli.text import console, escape, print_json, say, short
 from cli.trustfile import read_trust
 from ledger.errors import LedgerError, NotFoundError, clip
 from ledger.storage.ledger import Ledger
-from ledger.storage.publish import is_published
 from ledger.storage.reader import Reader
 from verify.codes import CODES, worst
 from verify.options import REQUIREMENTS, Options, parse_options

@@ -96,6 +96,9 @@ _TABLE: Final = (
     Code("coverage.empty", 5, "There is no receipt to verify."),
     Code("proof.malformed", 1, "A merkle proof cannot be one for its index and size."),
     Code("proof.inclusion", 1, "An entry is not under the head."),
+    Code("tile.missing", 1, "A file that the checkpoint of a published tree asks for is not there."),
+    Code("tile.malformed", 1, "A file of a published tree is no plain file, or does not have the length and layout of its place."),
+    Code("tile.hash", 1, "A hash tile of a published tree is not that of the entries below it."),
     Code("time.step_back", 0, "The recorder's clock went back between two entries; order is by index alone."),
     # What can be asked for besides.
     Code("artifact.absent", 5, "An artifact that was asked for is not there, and no erasure says why."),

@@ -1,0 +1,39 @@
+"""What the command line gives the verifier of published trees: files from disk, the user's trust and memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from cli.options import Shared
+from cli.trustfile import read_memory, read_trust, write_memory
+from ledger.checkpoint import head_of
+from ledger.errors import LedgerError
+from ledger.storage.publish import CHECKPOINT, PublishedTree, is_published
+from verify.options import Options
+from verify.published import verify_published
+from verify.report import Verdict
+
+__all__ = ["is_published", "judge_published"]
+
+
+def judge_published(folder: Path, options: Shared, asked: Options) -> Verdict:
+    """Return the verdict on a published tree, and remember its head where it earned that."""
+    tree = PublishedTree(folder)
+    try:
+        origin = head_of(tree(CHECKPOINT) or b"").origin
+    except LedgerError:
+        origin = None  # the verdict says what is wrong with it
+    verdict = verify_published(
+        tree,
+        trust=read_trust(options),
+        memory=read_memory(options.places, origin) if origin else None,
+        options=asked,
+        subject=str(folder),
+    )
+    if verdict.remember is None or origin is None:
+        return verdict
+    problem = write_memory(options.places, origin, verdict.remember)
+    if problem is None:
+        return verdict
+    return replace(verdict, notes=(*verdict.notes, f"the head could not be remembered: {problem}"))

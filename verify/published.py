@@ -1,0 +1,480 @@
+"""A published tree, judged from its files alone: the signed checkpoint, the hash tiles, the entries.
+
+- Every entry has its layout, the next index, and names the entry before and the keyring entry in force; each receipt id stands once.
+- Every hash tile that the checkpoint's size asks for is made again from the entries, up to the root, and compared byte for byte.
+- The checkpoint is signed by the pinned log key and agrees with memory.
+- No receipts are there: schemas, seals, receipt trees and issuers are not looked at, and the verdict says so. Where a key entry
+  stands in the chain, nothing here says whether it replaced the log key: that cannot be established from the tree.
+
+Paths and tiles are worked out here once more, without `ledger.tiles` and the prover, so that an error in one is not an error in
+both. Memory is flat: the last hashes of each level, and eight bytes a receipt id.
+
+Source: docs/spec/published.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from ledger.checkpoint import Head, head_of, open_head
+from ledger.entry import ENTRY_SCHEMA, parse_entry
+from ledger.errors import FormatError, LedgerError, SignatureError, UnknownFormatError
+from ledger.members import TIME_PATTERN
+from ledger.note import parse_note
+from verify.ids import IdSet
+from verify.memory import Relation, open_remembered, reconcile
+from verify.options import Options
+from verify.pins import trust_used
+from verify.proof import EMPTY_ROOT
+from verify.report import Coverage, Report, Verdict
+from verify.trust import Trust
+
+__all__ = ["Read", "verify_published"]
+
+Read: TypeAlias = Callable[[str], bytes | None]
+"""Gives the bytes of a file of the tree by its path, None where there is none; raises FormatError where it is no plain file."""
+
+_NAMES: Final = ("checkpoint", "tiles", "chain", "ids", "keyring", "head signatures", "log key", "memory")
+_NOT_HERE: Final = ("receipts", "seals", "trees", "issuers")
+_MEMORY_CODES: Final = {
+    Relation.FIRST_SEEN: "head.first_seen",
+    Relation.SHORTER: "head.shorter",
+    Relation.FORKED: "head.forked",
+    Relation.UNRECONCILED: "head.unreconciled",
+}
+_WIDTH: Final = 256
+_HASH: Final = 32
+_DIGEST: Final = rb"sha256:([0-9a-f]{64})"
+_ENTRY = re.compile(
+    rb'\{"envelope":"sha256:[0-9a-f]{64}","index":(0|[1-9][0-9]{0,14}),"keyring":(0|[1-9][0-9]{0,14}),"previous":"'
+    + _DIGEST
+    + rb'","receipt":"'
+    + _DIGEST
+    + rb'","recorded_at":"('
+    + TIME_PATTERN[1:-1].encode("ascii")
+    + rb')","schema":"'
+    + re.escape(ENTRY_SCHEMA.encode("ascii"))
+    + rb'"\}'
+)
+
+
+def verify_published(
+    read: Read,
+    *,
+    trust: Trust | None,
+    memory: bytes | None = None,
+    options: Options = Options(),  # noqa: B008  frozen
+    subject: str = "published tree",
+) -> Verdict:
+    """Return the verdict on a published tree.
+
+    Args:
+        read: gives the tree's files.
+        trust: whom to believe, None for nobody.
+        memory: the note remembered for this origin, None where none is.
+        options: what is asked for.
+        subject: what the verdict calls the tree.
+    """
+    report = Report()
+    report.expect(*_NAMES)
+    for name in _NOT_HERE:
+        report.skip(name, "check.not_asked", "a published tree holds no receipts", asked=False)
+    report.notes.append(
+        "a published tree holds no receipts: schemas, seals, receipt trees and issuers were not looked at"
+    )
+    head, note, remember, fold = None, _checkpoint(read, report), None, None
+    if note is not None:
+        head = head_of(note)
+        fold = _TreeFold(read, report, head, watch=_size_of(memory))
+        whole = fold.run()
+        _check_ids(read, report, fold)
+        established = _check_log(report, trust, note, head, fold)
+        if established and whole:
+            remember = _check_memory(report, note, head, fold, memory, trust, options)
+        else:
+            why = "only a head verified under a pinned log key is compared and remembered"
+            report.skip("memory", "check.unreachable", why, asked=options.memory)
+    seen = 0 if fold is None else fold.size
+    if seen == 0:
+        report.find("coverage", "coverage.empty")
+    _refuse_more(report, options)
+    return Verdict(
+        subject,
+        report.checks(),
+        Coverage(0, seen, seen),
+        head if fold is not None and fold.rooted else None,
+        trust_used(trust),
+        accepted=options.accept,
+        notes=tuple(report.notes),
+        remember=remember if report.exits() in {0, 3, 6} else None,
+    )
+
+
+def _checkpoint(read: Read, report: Report) -> bytes | None:
+    """Return the checkpoint, None where it is not there or states no head."""
+    try:
+        note = read("checkpoint")
+        if note is None:
+            report.find("checkpoint", "head.missing", where="checkpoint")
+            return None
+        head_of(note)
+    except LedgerError as error:
+        report.find("checkpoint", "head.malformed", where="checkpoint", message=str(error))
+        return None
+    return note
+
+
+def _size_of(memory: bytes | None) -> int | None:
+    if memory is None:
+        return None
+    try:
+        return head_of(memory).size
+    except LedgerError:
+        return None
+
+
+class _TreeFold:
+    """Folds the entries of a tree, bundle by bundle, into its tiles and its root.
+
+    Attributes:
+        size: how many entries were looked at.
+        rooted: whether the root of all entries is that of the checkpoint.
+        watched_root: the root at `watch` entries, where the tree has that many.
+        keyring: the newest key entry that an entry names, 0 where the header is the only one.
+    """
+
+    def __init__(self, read: Read, report: Report, head: Head, *, watch: int | None) -> None:
+        self._read = read
+        self._report = report
+        self._head = head
+        self._watch = watch
+        self._levels: list[list[bytes]] = [[]]
+        """Hashes of the last tile of each level while it is not full."""
+        self._previous = "0" * 64
+        self._time = b""
+        self._tiles = 0
+        self.size = 0
+        self.keyring = 0
+        self.header = ""
+        self.ids = IdSet()
+        self.rooted = False
+        self.watched_root: bytes | None = None
+
+    def run(self) -> bool:
+        """Go through the whole tree; return whether all of it could be read and leads to the root."""
+        head, report = self._head, self._report
+        for entries in _bundles(self._read, head.size, report):
+            self._entries(entries)
+            self._leaves(entries)
+        if self.size < head.size:
+            return False
+        self._edge()
+        report.ran("chain", self.size)
+        report.ran("ids", self.size)
+        report.ran("tiles", self._tiles)
+        root = _root(self._levels)
+        if root != head.root:
+            message = f"got root {head.root.hex()}, the entries have {root.hex()}"
+            report.find("checkpoint", "head.root", where="checkpoint", message=message)
+            return False
+        report.ran("checkpoint")
+        self.rooted = True
+        return True
+
+    def _entries(self, entries: list[bytes]) -> None:
+        """Check the entries of a bundle as links of the chain."""
+        ids: list[bytes] = []
+        for index, entry in enumerate(entries, self.size):
+            match = _ENTRY.fullmatch(entry)
+            if match is None:
+                self._odd(entry, index)
+            else:
+                found, keyring, previous, receipt, time = match.group(1, 2, 3, 4, 5)
+                self._link(index, int(found), int(keyring), previous.decode("ascii"))
+                ids.append(bytes.fromhex(receipt.decode("ascii")))
+                if index == 0:
+                    self.header = f"sha256:{receipt.decode('ascii')}"
+                if time < self._time:
+                    message = f"recorded at {time.decode('ascii')}, after {self._time.decode('ascii')}"
+                    self._report.inform("time", "time.step_back", where=f"entry {index}", message=message)
+                self._time = time
+            self._previous = sha256(entry).hexdigest()
+        self.ids.extend(ids)
+
+    def _link(self, index: int, found: int, keyring: int, previous: str) -> None:
+        find, where = self._report.find, f"entry {index}"
+        if found != index:
+            find("chain", "chain.index", where=where, message=f"got index {found}, expected {index}")
+        if previous != self._previous:
+            find(
+                "chain", "chain.previous", where=where, message=f"it does not name the entry before: sha256:{previous}"
+            )
+        # The keyring moves only to the entry just before: whether that is a key entry is in its receipt.
+        if keyring not in {self.keyring, max(index - 1, 0)}:
+            message = f"got keyring {keyring}, expected {self.keyring} or {max(index - 1, 0)}"
+            find("chain", "chain.keyring", where=where, message=message)
+        self.keyring = keyring
+
+    def _odd(self, entry: bytes, index: int) -> None:
+        try:
+            parse_entry(entry)
+        except UnknownFormatError as error:
+            # Its bytes still are a leaf and a link, whatever they mean.
+            self._report.find("chain", "format.unknown", where=f"entry {index}", message=str(error))
+        except FormatError as error:
+            self._report.find("chain", "entry.malformed", where=f"entry {index}", message=str(error))
+        else:
+            self._report.find("chain", "chain.index", where=f"entry {index}", message="it claims an index out of reach")
+
+    def _leaves(self, entries: list[bytes]) -> None:
+        """Add the leaves of a bundle, and compare each tile that they fill."""
+        leaves = [sha256(b"\0" + entry).digest() for entry in entries]
+        watch = self._watch
+        if watch is not None and self.size < watch <= self.size + len(leaves):
+            self.watched_root = _root([leaves[: watch - self.size], *self._levels[1:]])
+        self.size += len(leaves)
+        self._levels[0] = leaves
+        level = 0
+        while len(hashes := self._levels[level]) == _WIDTH:
+            self._compare(level, (self.size >> 8 * (level + 1)) - 1, hashes)
+            if level + 1 == len(self._levels):
+                self._levels.append([])
+            self._levels[level + 1].append(_fold(hashes))
+            self._levels[level] = []
+            level += 1
+
+    def _edge(self) -> None:
+        """Compare the partial tiles."""
+        for level, hashes in enumerate(self._levels):
+            if hashes:
+                self._compare(level, self.size >> 8 * (level + 1), hashes)
+
+    def _compare(self, level: int, index: int, hashes: list[bytes]) -> None:
+        """Compare a tile with the hashes that it must hold."""
+        path, data, full = _file(self._read, self._report, str(level), index, len(hashes))
+        if data is None:
+            return
+        self._tiles += 1
+        if len(data) != (full or len(hashes)) * _HASH:
+            message = f"got {len(data)} bytes, expected {(full or len(hashes)) * _HASH}"
+            self._report.find("tiles", "tile.malformed", where=path, message=message)
+            return
+        expected = b"".join(hashes)
+        if data[: len(expected)] == expected:
+            return
+        wrong = next(at for at in range(len(hashes)) if data[at * _HASH : (at + 1) * _HASH] != hashes[at])
+        self._report.find("tiles", "tile.hash", where=path, message=f"hash {wrong} is not that of the entries below it")
+
+
+def _bundles(read: Read, size: int, report: Report) -> Iterator[list[bytes]]:
+    """Yield the entries of each bundle; end at the first that is missing or malformed, after saying so."""
+    for index in range(-(-size // _WIDTH)):
+        width = min(_WIDTH, size - index * _WIDTH)
+        path, data, full = _file(read, report, "entries", index, width)
+        if data is None:
+            return
+        try:
+            yield _split(data, full or width)[:width]
+        except FormatError as error:
+            report.find("tiles", "tile.malformed", where=path, message=str(error))
+            return
+
+
+def _split(data: bytes, count: int) -> list[bytes]:
+    """Return the entries of a bundle, which must be `count`, each after two bytes of length."""
+    entries: list[bytes] = []
+    at, end = 0, len(data)
+    while at < end:
+        if len(entries) == count:
+            raise FormatError(f"{end - at} bytes follow its {count} entries")
+        start = at + 2
+        at = start + int.from_bytes(data[at:start], "big")
+        if start > end or at > end:
+            raise FormatError(f"it ends inside entry {len(entries)}")
+        entries.append(data[start:at])
+    if len(entries) != count:
+        raise FormatError(f"got {len(entries)} entries, expected {count}")
+    return entries
+
+
+def _file(read: Read, report: Report, kind: str, index: int, width: int) -> tuple[str, bytes | None, int | None]:
+    """Return path and bytes of a tile, None for bytes after saying why; and 256 where the full tile stands in for a partial one.
+
+    A partial tile may be gone as soon as the full one is there: its beginning is what the partial one was.
+    """
+    path = _path(kind, index, width)
+    try:
+        data = read(path)
+        if data is None and width < _WIDTH:
+            longer = _path(kind, index, _WIDTH)
+            data = read(longer)
+            if data is not None:
+                return longer, data, _WIDTH
+    except FormatError as error:
+        report.find("tiles", "tile.malformed", where=path, message=str(error))
+        return path, None, None
+    if data is None:
+        report.find("tiles", "tile.missing", where=path)
+    return path, data, None
+
+
+def _path(kind: str, index: int, width: int) -> str:
+    groups = [f"{index % 1000:03d}"]
+    while index >= 1000:
+        index //= 1000
+        groups.insert(0, f"x{index % 1000:03d}")
+    return f"tile/{kind}/{'/'.join(groups)}" + ("" if width == _WIDTH else f".p/{width}")
+
+
+def _fold(hashes: list[bytes]) -> bytes:
+    """Return the root of a power of two of sibling hashes."""
+    while len(hashes) > 1:
+        pairs = iter(hashes)
+        hashes = [sha256(b"\x01" + left + right).digest() for left, right in zip(pairs, pairs, strict=True)]
+    return hashes[0]
+
+
+def _root(levels: list[list[bytes]]) -> bytes:
+    """Return the root of a tree from the hashes of each level's last tile, level 0 first.
+
+    A row of n hashes is one complete subtree for each bit set in n, the largest first; the whole is those of all levels, the
+    highest level first, joined from the right (RFC 9162, 2.1.1).
+    """
+    running: bytes | None = None
+    for hashes in levels:
+        end = len(hashes)
+        while end:
+            width = end & -end
+            left = _fold(hashes[end - width : end])
+            running = left if running is None else sha256(b"\x01" + left + running).digest()
+            end -= width
+    return EMPTY_ROOT if running is None else running
+
+
+def _check_ids(read: Read, report: Report, fold: _TreeFold) -> None:
+    """Report receipts that stand in the tree more than once."""
+    suspects = fold.ids.suspects()
+    if not suspects:
+        return
+    seen: dict[bytes, int] = {}
+    again = Report()
+    index = 0
+    for entries in _bundles(read, fold.size, again):
+        for entry in entries:
+            match = _ENTRY.fullmatch(entry)
+            id_ = b"" if match is None else bytes.fromhex(match[4].decode("ascii"))
+            if id_[:8] in suspects:
+                first = seen.setdefault(id_, index)
+                if first != index:
+                    message = f"receipt sha256:{id_.hex()} stands at entry {first} already"
+                    report.find("ids", "receipt.repeated", where=f"entry {index}", message=message)
+            index += 1
+    if index < fold.size:
+        report.skip("ids", "check.unreachable", "two ids begin alike and the files cannot be read again", asked=True)
+
+
+def _check_log(report: Report, trust: Trust | None, note: bytes, head: Head, fold: _TreeFold) -> bool:
+    """Report on the signature of the checkpoint by the pinned log key; return whether it and the key's force are established."""
+    where = f"origin {head.origin}"
+    pinned = None if trust is None else trust.origins.get(head.origin)
+    if trust is None or pinned is None:
+        report.skip("head signatures", "check.unreachable", "no log key is pinned for this origin", asked=True)
+        report.skip("keyring", "check.unreachable", "no log key is pinned for this origin", asked=True)
+        for key, (role, name) in () if trust is None else trust.roles.items():
+            if _signed_by(note, head.origin, key):
+                message = f"its log key is pinned for {role} {name}"
+                report.find("log key", "trust.log_key_mismatch", where=where, message=message)
+                return False
+        message = "a published tree does not hold its log key: ask the ledger's owner for it"
+        report.find("log key", "trust.log_key_unpinned", where=where, message=message)
+        return False
+    if pinned.header is not None and fold.header and pinned.header != fold.header:
+        message = f"got {fold.header}, expected {pinned.header}"
+        report.find("log key", "trust.header_mismatch", where=where, message=message)
+        return False
+    report.ran("log key")
+    moved = fold.keyring > 0
+    if moved:
+        message = f"a key entry stands at entry {fold.keyring}: its receipt, not in the tree, says whether the log key was replaced"
+        report.skip("keyring", "check.unreachable", message, asked=True)
+    else:
+        report.ran("keyring")
+    try:
+        open_head(note, origin=head.origin, log_key=pinned.log_key)
+    except UnknownFormatError as error:
+        report.find("head signatures", "format.unknown", where="checkpoint", message=str(error))
+        return False
+    except SignatureError as error:
+        _refuse_signature(report, note, head.origin, error, moved=moved)
+        return False
+    except LedgerError as error:
+        report.find("head signatures", "head.malformed", where="checkpoint", message=str(error))
+        return False
+    report.ran("head signatures")
+    return not moved
+
+
+def _refuse_signature(report: Report, note: bytes, origin: str, error: SignatureError, *, moved: bool) -> None:
+    if error.code != "note.unsigned":
+        report.find("head signatures", "head.signature", where="checkpoint", message=str(error))
+    elif moved:
+        report.skip("head signatures", "check.unreachable", "it is not signed by the pinned log key", asked=True)
+    elif any(line.name == origin for line in parse_note(note).signatures):
+        message = "the checkpoint is signed under this origin by another key"
+        report.find("log key", "trust.log_key_mismatch", where=f"origin {origin}", message=message)
+        report.skip("head signatures", "check.unreachable", "no line by the pinned log key", asked=True)
+    else:
+        report.find("head signatures", "head.unsigned", where="checkpoint", message=str(error))
+
+
+def _signed_by(note: bytes, origin: str, key: str) -> bool:
+    try:
+        open_head(note, origin=origin, log_key=key)
+    except LedgerError:
+        return False
+    return True
+
+
+def _check_memory(
+    report: Report,
+    note: bytes,
+    head: Head,
+    fold: _TreeFold,
+    memory: bytes | None,
+    trust: Trust | None,
+    options: Options,
+) -> bytes | None:
+    """Report on agreement with memory; return the note to remember, if it changes."""
+    pinned = None if trust is None else trust.origins.get(head.origin)
+    if pinned is None:
+        return None
+    remembered = None
+    if memory is not None:
+        remembered = open_remembered(memory, origin=head.origin, log_keys=(pinned.log_key,))
+        if remembered is None:
+            why = "what is remembered is not a head of this ledger under its pinned log key"
+            report.find("memory", "head.unreconciled", message=why)
+            return None
+    result = reconcile(note, head, remembered=remembered, whole=True, prefix_root=fold.watched_root)
+    report.ran("memory")
+    code = _MEMORY_CODES.get(result.relation)
+    if code is not None:
+        if code == "head.first_seen" and options.memory:
+            code = "head.unseen"
+        report.find("memory", code, message=result.message)
+    return result.remember
+
+
+def _refuse_more(report: Report, options: Options) -> None:
+    """Say of what was asked for besides that a published tree cannot show it."""
+    if options.closed:
+        report.skip("runs", "check.unsupported", "a published tree holds no receipts", asked=True)
+    if options.every_head:
+        report.skip("heads", "check.unsupported", "a published tree holds its newest head only", asked=True)
+    if options.artifacts:
+        report.skip("artifacts", "check.unsupported", "a published tree holds no artifacts", asked=True)
+    if options.counter_seals:
+        report.skip("counter-seals", "check.unsupported", asked=True)
