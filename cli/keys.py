@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -13,7 +13,9 @@ from cli.trustfile import pin_ledger, read_trust
 from ledger.errors import LedgerError, clip
 from ledger.storage.durable import replace
 from ledger.storage.keyfile import create_key, read_ledger_keys, read_next_keys
+from ledger.storage.keyfolder import is_rotating
 from ledger.storage.ledger import Ledger
+from ledger.storage.rotation import Role, Rotation, rotate
 from verify.trust import ApproverPin, IssuerPin, NotaryPin, OriginPin, pin, unpin
 
 __all__ = ["register"]
@@ -21,9 +23,11 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make and show keys.")
+    keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make, show, rotate and revoke keys.")
     keys.command("new")(new)
     keys.command("show")(show)
+    keys.command("rotate")(rotate_)
+    keys.command("revoke")(revoke)
     app.add_typer(keys, name="keys")
     trust = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say whom you believe.")
     trust.command("add")(add)
@@ -51,12 +55,108 @@ def show(context: typer.Context, ledger: LedgerOption = None, json: JsonOption =
         found |= {"next issuer": following.issuer.key, "next log": following.log.key}
     except LedgerError as error:
         say(f"the next keys are not on this machine: {escape(str(error))}")
+    if is_rotating(folder):
+        say("a rotation is under way or was interrupted: whoever appends next puts these files in their places")
     if options.json:
         print_json({"origin": opened.origin, "folder": str(folder), **found})
         return
     typer.echo(f"{'origin':<12} {escape(opened.origin)}\n{'folder':<12} {escape(str(folder))}")
     for name, key in found.items():
         typer.echo(f"{name:<12} {key}")
+
+
+NextOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--next", metavar="FILE", help="The committed next key, where it is kept elsewhere.", show_default=False
+    ),
+]
+AfterOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--after",
+        metavar="FILE",
+        help="Where the key after it goes. Without it: `next` in the key folder.",
+        show_default=False,
+    ),
+]
+LogOption: TypeAlias = Annotated[bool, typer.Option("--log/--issuer", help="Whose key: the log's, or the issuer's.")]
+DeleteOption: TypeAlias = Annotated[
+    bool, typer.Option("--delete-retired", help="Delete the retired key's file.", show_default=False)
+]
+
+
+def rotate_(
+    context: typer.Context,
+    log: LogOption = False,
+    next_file: NextOption = None,
+    after: AfterOption = None,
+    delete_retired: DeleteOption = False,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Put the committed next key in force and commit a new one after it. What the retired key sealed or signed stays good."""
+    options = shared(context, ledger, json=json)
+    with Ledger.open(options.folder(), places=options.places) as opened:
+        done = rotate(opened, _role(log), next_file=next_file, after_file=after, delete_retired=delete_retired)
+    _print_rotation(done, next_file, options)
+
+
+def revoke(
+    context: typer.Context,
+    from_index: Annotated[
+        int | None,
+        typer.Option(
+            "--from",
+            metavar="INDEX",
+            min=0,
+            help="First entry at which the key is no longer believed.",
+            show_default=False,
+        ),
+    ] = None,
+    log: LogOption = False,
+    next_file: NextOption = None,
+    after: AfterOption = None,
+    delete_retired: DeleteOption = False,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Rotate, and say that the key in force until now was stolen: what it sealed from an entry on is believed no longer."""
+    options = shared(context, ledger, json=json)
+    with Ledger.open(options.folder(), places=options.places) as opened:
+        done = rotate(
+            opened,
+            _role(log),
+            revoke=True,
+            from_index=from_index,
+            next_file=next_file,
+            after_file=after,
+            delete_retired=delete_retired,
+        )
+    _print_rotation(done, next_file, options)
+
+
+def _role(log: bool) -> Role:
+    return "log" if log else "issuer"
+
+
+def _print_rotation(done: Rotation, next_file: Path | None, options: Shared) -> None:
+    retired_file = None if done.retired_file is None else str(done.retired_file)
+    if options.json:
+        print_json(
+            {
+                "index": done.index, "receipt": done.receipt, "role": done.role, "key": done.key, "retired": done.retired,
+                "next_file": str(done.next_file), "retired_file": retired_file,
+            }
+        )  # fmt: skip
+        return
+    typer.echo(f"entry    {done.index}  {done.receipt}")
+    typer.echo(f"{done.role:<8} {done.key}")
+    typer.echo(f"retired  {done.retired}  {'deleted' if retired_file is None else escape(retired_file)}")
+    typer.echo(f"next     {escape(str(done.next_file))}")
+    say("keep the next key apart from this machine: whoever holds it and the key in use holds the ledger")
+    if next_file is not None:
+        say(f"{escape(str(next_file))} is in use now: what is kept apart in its place is the next key above")
 
 
 def _trust_path(options: Shared) -> Path:
