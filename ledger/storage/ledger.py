@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
@@ -260,17 +260,17 @@ class Ledger:
 
         return Run.start(self, name, **options)
 
-    def attach(self, run: str) -> Run:
+    def attach(self, run: str, *, secrets: Mapping[str, str] | None = None) -> Run:
         """Return a run that another process drives, to record calls in it; leaving it does not close it."""
         from ledger.run import Run  # noqa: PLC0415
 
-        return Run.attach(self, run)
+        return Run.attach(self, run, secrets=secrets)
 
-    def resume(self, run: str) -> Run:
+    def resume(self, run: str, *, secrets: Mapping[str, str] | None = None) -> Run:
         """Return an open run whose driver is gone, to go on with it and close it."""
         from ledger.run import Run  # noqa: PLC0415
 
-        return Run.resume(self, run)
+        return Run.resume(self, run, secrets=secrets)
 
     def close_run(self, run: str) -> Position:
         """Close an open run from its record; intents without outcome become `ambiguous`."""
