@@ -10,10 +10,11 @@ Source: docs/spec/bundles.md, docs/reference/verdicts.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ledger.bundle import Bundle, Item
+from ledger.bundle import Bundle, Item, parse_range
 from ledger.checkpoint import Head, head_of, open_head
 from ledger.digest import digest
 from ledger.entry import Entry, parse_entry
@@ -23,12 +24,15 @@ from ledger.facts import Facts
 from ledger.receipt import Header, Key
 from ledger.words import SEALED_KINDS
 from verify.branch import Branch, Leaf
+from verify.carried import check_artifacts
 from verify.errors import ProofError
 from verify.keyring import Keyring, header_problem
-from verify.memory import Consistency, Relation, open_remembered, reconcile
+from verify.headfile import check_memory
+from verify.memory import Consistency
 from verify.options import Options
 from verify.pins import check_issuers, check_log, trust_used
 from verify.proof import leaf_hash, verify_inclusion
+from verify.range import check_range
 from verify.receipts import Issuers, read_reported
 from verify.report import Coverage, Covered, Report, Verdict
 from verify.trust import Trust
@@ -40,11 +44,6 @@ _NAMES: Final = (
     "log key", "issuers", "memory",
 )  # fmt: skip
 _INDEX = re.compile(rb'"index":([0-9]{1,16}),')
-_MEMORY_CODES: Final = {
-    Relation.FIRST_SEEN: "head.first_seen",
-    Relation.FORKED: "head.forked",
-    Relation.UNRECONCILED: "head.unreconciled",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,7 @@ class _Shown:
     """An entry that was read, with its envelope and its place in the findings."""
 
     entry: Entry
+    entry_bytes: bytes
     envelope: Envelope
     where: str
 
@@ -92,6 +92,9 @@ class _Judge:
         self._leaves: dict[str, Leaf] = {}
         self._unread: set[str] = set()
         self._signed = False
+        self._span = parse_range(bundle.subject)
+        self._tree: set[str] = set()
+        """Ids of the receipts that the subject consists of."""
 
     def verdict(self, memory: bytes | None, consistency: Consistency | None) -> Verdict:
         """Return the verdict."""
@@ -101,24 +104,23 @@ class _Judge:
         keyring = [shown for item in self._bundle.keyring if (shown := self._show(item)) is not None]
         self._follow(keyring)
         items = [shown for item in self._bundle.items if (shown := self._show(item)) is not None]
+        covers = [shown for item in self._bundle.covers if (shown := self._show(item)) is not None]
         self._check_order(items)
+        self._check_order(covers)
+        self._check_last([*items, *covers])
         self._check_signature()
-        for shown in items:
+        for shown in (*items, *covers):
             self._read_receipt(shown)
         report.ran("receipts", len(self._leaves))
         report.ran("seals", sum(leaf.sealed for leaf in self._leaves.values()))
-        covered, path = self._check_subject()
+        covered, path = self._check_subject() if self._span is None else self._check_range(self._span, items)
         remember = None
         if self._keyring is not None:
             pinned = check_log(report, self._trust, self._keyring)
             check_issuers(report, self._trust, self._keyring, self._issuers)
             remember = self._check_memory(memory, consistency, pinned=pinned)
-        report.skip(
-            "chain", "check.not_asked", "the chain from entry 0 is covered by the root of the head", asked=False
-        )
-        if options.artifacts:
-            report.skip("artifacts", "check.unsupported", asked=True)
-        if options.counter_seals:
+        self._check_artifacts((*items, *covers))
+        if options.counter_seals or self._bundle.counter_seals:
             report.skip("counter-seals", "check.unsupported", asked=True)
         indices = [shown.entry.index for shown in items]
         if not indices:
@@ -235,7 +237,7 @@ class _Judge:
             report.find("entries", "entry.receipt_id", where=where)
             return None
         report.ran("entries")
-        return _Shown(entry, envelope, where) if self._check_leaf(item) else None
+        return _Shown(entry, item.entry, envelope, where) if self._check_leaf(item) else None
 
     def _check_leaf(self, item: Item) -> bool:
         """Return whether an entry is proven to stand at its index under the head."""
@@ -266,10 +268,41 @@ class _Judge:
             if entry.receipt in seen:
                 self._report.find("entries", "receipt.repeated", where=shown.where)
             seen.add(entry.receipt)
-            expected = max((index for index in self._keyring_indices if index < entry.index), default=0)
-            if entry.keyring != expected:
-                message = f"got keyring {entry.keyring}, expected {expected}: a key entry is hidden"
-                self._report.find("keyring", "chain.keyring", where=shown.where, message=message)
+            self._check_keyring_of(entry)
+
+    def _check_last(self, items: list[_Shown]) -> None:
+        """Check that no key entry behind the last entry shown is hidden: the last entry under the head names the newest one.
+
+        Whether the last entry is a key entry itself is not asked: leaving it out is the same as showing the head before it.
+        """
+        report, head, last = self._report, self._head, self._bundle.last
+        shown = max((*self._keyring_indices, *(item.entry.index for item in items)), default=-1)
+        if head is None or shown >= head.size - 1:
+            return
+        if last is None:
+            message = f"a key entry after entry {shown} would not show: nothing here names it"
+            report.skip("keyring", "check.unreachable", message, asked=True)
+            return
+        try:
+            entry = parse_entry(last.entry)
+        except UnknownFormatError as error:
+            self._check_leaf(Item(last.entry, b"", last.proof))
+            report.find("entries", "format.unknown", message=str(error))
+            return
+        except FormatError as error:
+            report.find("entries", "entry.malformed", message=str(error))
+            return
+        if entry.index != head.size - 1:
+            message = f"it is not the last entry under the head, which is {head.size - 1}"
+            report.find("entries", "chain.index", where=f"entry {entry.index}", message=message)
+        if self._check_leaf(Item(last.entry, b"", last.proof)):
+            self._check_keyring_of(entry)
+
+    def _check_keyring_of(self, entry: Entry) -> None:
+        expected = max((index for index in self._keyring_indices if index < entry.index), default=0)
+        if entry.keyring != expected:
+            message = f"got keyring {entry.keyring}, expected {expected}: a key entry is hidden"
+            self._report.find("keyring", "chain.keyring", where=f"entry {entry.index}", message=message)
 
     # Receipts.
 
@@ -332,12 +365,37 @@ class _Judge:
         top = branch.close_of(subject) or subject
         tree = branch.walk(top)
         report.ran("trees", len(tree))
+        self._tree = {leaf.id for leaf in tree}
+        branch.check_edges(leaf for leaf in self._leaves.values() if leaf.id not in self._tree)
+        report.skip(
+            "chain", "check.not_asked", "the chain from entry 0 is covered by the root of the head", asked=False
+        )
         if subject.facts.kind == "opening" and top is subject:
             message = f"opened at entry {subject.index}"
             report.find("runs", "run.open", where=f"run {subject.id}", message=message)
         elif self._options.closed and not branch.in_closed_run(subject):
             report.find("runs", "run.open", where=f"run {subject.facts.run}")
         return branch.attribute(subject, tree)
+
+    def _check_range(self, span: tuple[int, int], items: list[_Shown]) -> tuple[Covered, tuple[str, ...]]:
+        start, stop = span
+        self._tree = {leaf.id for leaf in self._leaves.values() if start <= leaf.index < stop}
+        entries = [(shown.entry, shown.entry_bytes) for shown in items]
+        covered = check_range(
+            self._report, span, entries, leaves=self._leaves, unread=self._unread, options=self._options
+        )
+        return covered, ()
+
+    def _check_artifacts(self, shown: Sequence[_Shown]) -> None:
+        """Check the artifacts of the receipts that the subject consists of; erasures may stand anywhere in the bundle."""
+        erasures = {leaf.id for leaf in self._leaves.values() if leaf.facts.kind == "erasure" and leaf.sealed}
+        check_artifacts(
+            self._report,
+            self._bundle.artifacts,
+            payloads=((each.entry.index, each.envelope.payload) for each in shown if each.entry.receipt in self._tree),
+            erasures=(each.envelope.payload for each in shown if each.entry.receipt in erasures),
+            asked=self._options.artifacts,
+        )
 
     # Memory.
 
@@ -347,20 +405,7 @@ class _Judge:
             why = "only a head verified under a pinned log key is compared and remembered"
             report.skip("memory", "check.unreachable", why, asked=self._options.memory)
             return None
-        remembered = None
-        if memory is not None:
-            remembered = open_remembered(memory, origin=keyring.origin, log_keys=keyring.log_keys)
-            if remembered is None:
-                why = "what is remembered is not a head of this ledger under its log keys"
-                report.find("memory", "head.unreconciled", message=why)
-                return None
-        result = reconcile(self._bundle.checkpoint, head, remembered=remembered, whole=False, consistency=consistency)
-        report.ran("memory")
-        if result.relation is Relation.OLDER_UNPROVEN:
-            report.find("memory", "head.unreconciled", message=result.message, asked=self._options.memory)
-        code = _MEMORY_CODES.get(result.relation)
-        if code is not None:
-            if code == "head.first_seen" and self._options.memory:
-                code = "head.unseen"
-            report.find("memory", code, message=result.message)
-        return result.remember
+        return check_memory(
+            report, self._bundle.checkpoint, head, log_keys=keyring.log_keys, memory=memory,
+            consistency=consistency, options=self._options,
+        )  # fmt: skip

@@ -35,6 +35,8 @@ def header_problem(header: Header) -> tuple[str, str] | None:
         return "format.unknown", str(error)
     except LedgerError as error:
         return "key.chain", str(error)
+    if header.log_key == header.issuer.key:
+        return "key.chain", "one key is both log key and issuer key"
     return None
 
 

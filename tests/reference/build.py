@@ -21,7 +21,7 @@ from hashlib import sha256
 from typing import Any
 
 from ledger import canonical
-from ledger.bundle import Bundle, Item
+from ledger.bundle import Bundle, Item, LastEntry
 from ledger.checkpoint import Head, print_checkpoint, sign_head
 from ledger.digest import ZERO_DIGEST, digest
 from ledger.entry import Entry, print_entry
@@ -108,7 +108,8 @@ class Builder:
 
     def header(self, **members: Any) -> str:
         next_ = {"issuer": next_digest(test_key("issuer-2").key), "log": next_digest(test_key("log-2").key)}
-        return self.add("header", format="receipt-ledger/v1", log_key=self.log.key, **{"next": next_, **members})
+        common = {"format": "receipt-ledger/v1", "log_key": self.log.key, "next": next_}
+        return self.add("header", **{**common, **members})
 
     def opening(self, name: str = "work", *, parent: str | None = None, **members: Any) -> str:
         common = {
@@ -399,6 +400,7 @@ class Builder:
             tuple(self.item(index) for index in chosen),
             tuple(self.item(index) for index in keyring),
             self.notes[-1],
+            LastEntry(self.rows[-1].entry, self.item(len(self.rows) - 1).proof),
         )
 
     def _run_of(self, id_: str) -> str | None:

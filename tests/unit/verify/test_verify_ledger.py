@@ -756,6 +756,24 @@ def test_a_rotation_that_does_not_follow_is_found(members):
     assert "key.chain" in codes(verdict)
 
 
+@pytest.mark.parametrize(
+    ("members", "code"),
+    [
+        ({"log_key": "ed25519:" + "00" * 32}, "key.chain"),
+        ({"log_key": "ed25519:" + "ff" * 32}, "key.chain"),
+        ({"log_key": test_key("issuer").key}, "key.chain"),
+        ({"log_key": "later:" + "00" * 32}, "format.unknown"),
+        ({"format": "receipt-ledger/v2"}, "format.unknown"),
+    ],
+)
+def test_a_header_with_keys_or_a_format_that_must_not_be_used_is_found(members, code):
+    ledger = Builder()
+    ledger.header(**members)
+    ledger.commit()
+    verdict = judge(ledger, trust=None)
+    assert (verdict.exit, code in codes(verdict)) == (3 if code == "format.unknown" else 1, True)
+
+
 def test_receipts_at_or_after_a_revocation_s_index_are_not_trusted_and_those_before_stay_good():
     # The revoked key's last receipt is the run at entry 4.
     assert judge(rotated(action="revoke", from_index=5)).exit == 0
