@@ -6,6 +6,7 @@
      "covers":[<item>,...],                                              absent where there are none
      "items":[{"entry":{...},"envelope":{...},"proof":["<base64 of 32 bytes>",...]},...],
      "keyring":[<item>,...],
+     "last":{"entry":{...},"proof":[...]},
      "schema":"receipt-ledger.bundle/v1",
      "subject":"sha256:..." | "<from>:<to>"}
 
@@ -34,6 +35,7 @@ __all__ = [
     "Bundle",
     "CarriedArtifact",
     "Item",
+    "LastEntry",
     "join_items",
     "parse_bundle",
     "parse_hashes",
@@ -49,9 +51,10 @@ BUNDLE_MAX_ITEMS: Final = 65_536
 """More than twice the largest receipt tree: items, covers, keyring, artifacts and counter-seals together."""
 PROOF_MAX_HASHES: Final = 64
 
-_REQUIRED: Final = frozenset({"checkpoint", "items", "keyring", "schema", "subject"})
+_REQUIRED: Final = frozenset({"checkpoint", "items", "keyring", "last", "schema", "subject"})
 _OPTIONAL: Final = frozenset({"artifacts", "counter_seals", "covers"})
 _ITEM: Final = frozenset({"entry", "envelope", "proof"})
+_LAST: Final = frozenset({"entry", "proof"})
 _ARTIFACT: Final = frozenset({"data", "digest"})
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,15}):([1-9][0-9]{0,15})")
 
@@ -62,6 +65,14 @@ class Item:
 
     entry: bytes
     envelope: bytes
+    proof: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastEntry:
+    """The last entry under the head, with its inclusion proof: it names the newest keyring entry before it."""
+
+    entry: bytes
     proof: tuple[bytes, ...]
 
 
@@ -87,6 +98,8 @@ class Bundle:
     items: tuple[Item, ...]
     keyring: tuple[Item, ...]
     checkpoint: bytes
+    last: LastEntry | None = None
+    """The file always holds it; without it a key entry that follows those shown could be hidden."""
     covers: tuple[Item, ...] = ()
     artifacts: tuple[CarriedArtifact, ...] = ()
     """Sorted by digest, each once."""
@@ -135,6 +148,7 @@ def parse_bundle(data: bytes) -> Bundle:
         parse_items(value["items"], "items"),
         parse_items(value["keyring"], "keyring"),
         checkpoint.encode("utf-8"),
+        _parse_last(value["last"]),
         parse_items(value.get("covers", []), "covers"),
         _parse_artifacts(value.get("artifacts", [])),
         tuple(canonical.encode(each) for each in _objects(value.get("counter_seals", []), "counter_seals")),
@@ -155,6 +169,8 @@ def print_bundle(bundle: Bundle) -> bytes:
     Raises:
         FormatError: a bundle that the format cannot hold, such as one with an envelope that is not canonical.
     """
+    if bundle.last is None:
+        raise _malformed("last", None, "the last entry under the head")
     artifacts = b",".join(
         f'{{"data":"{print_base64(each.data)}","digest":"{each.digest}"}}'.encode() for each in bundle.artifacts
     )
@@ -169,6 +185,7 @@ def print_bundle(bundle: Bundle) -> bytes:
         b'"covers":[%b]' % join_items(bundle.covers) if bundle.covers else b"",
         b'"items":[%b]' % join_items(bundle.items),
         b'"keyring":[%b]' % join_items(bundle.keyring),
+        b'"last":{"entry":%b,"proof":[%b]}' % (bundle.last.entry, _join_hashes(bundle.last.proof)),
         f'"schema":"{BUNDLE_SCHEMA}"'.encode(),
         f'"subject":"{bundle.subject}"'.encode(),
     )
@@ -182,8 +199,7 @@ def print_bundle(bundle: Bundle) -> bytes:
 def join_items(items: Sequence[Item]) -> bytes:
     """Return the canonical text of items, joined by commas; the inverse of `parse_items` where each part is canonical."""
     return b",".join(
-        b'{"entry":%b,"envelope":%b,"proof":[%b]}'
-        % (item.entry, item.envelope, b",".join(f'"{print_base64(found)}"'.encode() for found in item.proof))
+        b'{"entry":%b,"envelope":%b,"proof":[%b]}' % (item.entry, item.envelope, _join_hashes(item.proof))
         for item in items
     )
 
@@ -221,6 +237,16 @@ def parse_hashes(value: object, name: str) -> tuple[bytes, ...]:
             raise _malformed(name, text, "base64 of 32 bytes")
         hashes.append(found)
     return tuple(hashes)
+
+
+def _parse_last(value: object) -> LastEntry:
+    if not isinstance(value, dict) or value.keys() != _LAST or not isinstance(value["entry"], dict):
+        raise _malformed("last", value, "an object with entry and proof")
+    return LastEntry(canonical.encode(value["entry"]), parse_hashes(value["proof"], "last.proof"))
+
+
+def _join_hashes(hashes: Sequence[bytes]) -> bytes:
+    return b",".join(f'"{print_base64(found)}"'.encode("ascii") for found in hashes)
 
 
 def _parse_artifacts(value: object) -> tuple[CarriedArtifact, ...]:

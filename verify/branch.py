@@ -7,7 +7,7 @@ Source: docs/spec/trees.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -98,13 +98,40 @@ class Branch:
                     waiting.append((child, level + 1))
         return tree
 
+    def check_edges(self, leaves: Iterable[Leaf]) -> None:
+        """Check what receipts commit, as far as both ends are at hand; of a child run, only where its opening is too."""
+        for leaf in leaves:
+            self._check_parent(leaf)
+            for child_id in leaf.facts.children:
+                child = self._leaves.get(child_id)
+                if child is not None and (child.facts.kind != "run" or child.facts.run in self._leaves):
+                    self._may_commit(leaf, child)
+
     def attribute(self, subject: Leaf, tree: list[Leaf]) -> tuple[Covered, tuple[str, ...]]:
         """Return how the receipts of a tree are covered, and the path from the subject up to its seal."""
-        own = by_root = by_head = 0
-        path: tuple[str, ...] = ()
+        covered, bare = self._attribute({leaf.id: leaf for leaf in (*tree, subject)})
+        if any(leaf.id == subject.id for leaf in bare):
+            message = "no seal covers it: its run is open"
+            self._report.find("attribution", "receipt.unattributed", where=_where(subject), message=message)
+        if bare and subject.sealed:
+            message = f"{len(bare)} receipts below it have no seal above them"
+            self._report.find("attribution", "receipt.unattributed", where=_where(subject), message=message)
+        return covered, self._path(subject)
+
+    def attribute_each(self, leaves: Iterable[Leaf]) -> Covered:
+        """Return how receipts are covered, each of which is asked for."""
+        covered, bare = self._attribute({leaf.id: leaf for leaf in leaves})
+        for leaf in bare:
+            message = "no seal covers it: its run is open, or the seal is not at hand"
+            self._report.find("attribution", "receipt.unattributed", where=_where(leaf), message=message)
+        return covered
+
+    def _attribute(self, chosen: Mapping[str, Leaf]) -> tuple[Covered, list[Leaf]]:
+        """Return how receipts are covered, and those that no seal covers, the last first."""
+        own = by_root = 0
+        bare: list[Leaf] = []
         covers: dict[str, Leaf | None] = {}
         # A parent stands after its children, so from the last to the first each parent is known before its children.
-        chosen = {leaf.id: leaf for leaf in (*tree, subject)}
         for leaf in sorted(chosen.values(), key=lambda found: -found.index):
             if leaf.sealed:
                 own += 1
@@ -113,10 +140,7 @@ class Branch:
             cover = self._cover(leaf, covers)
             covers[leaf.id] = cover
             if cover is None:
-                by_head += 1
-                if leaf.id == subject.id:
-                    message = "no seal covers it: its run is open"
-                    self._report.find("attribution", "receipt.unattributed", where=_where(leaf), message=message)
+                bare.append(leaf)
             elif (cover.facts.name, cover.facts.key, cover.facts.ledger, cover.run) == (
                 leaf.facts.name, leaf.facts.key, leaf.facts.ledger, leaf.run,
             ):  # fmt: skip
@@ -128,12 +152,8 @@ class Branch:
                     where=_where(leaf),
                     message=f"the sealed receipt that commits it, entry {cover.index}, is of another issuer, ledger or run",
                 )
-        if by_head and subject.sealed:
-            message = f"{by_head} receipts below it have no seal above them"
-            self._report.find("attribution", "receipt.unattributed", where=_where(subject), message=message)
         self._report.ran("attribution", own + by_root)
-        path = self._path(subject)
-        return Covered(own, by_root, by_head), path
+        return Covered(own, by_root, len(bare)), bare
 
     def _cover(self, leaf: Leaf, known: dict[str, Leaf | None]) -> Leaf | None:
         """Return the nearest sealed receipt above an unsealed one."""

@@ -26,8 +26,8 @@ from ledger.words import SEALED_KINDS
 from verify.branch import Branch, Leaf
 from verify.carried import check_artifacts
 from verify.errors import ProofError
-from verify.keyring import Keyring, header_problem
 from verify.headfile import check_memory
+from verify.keyring import Keyring, header_problem
 from verify.memory import Consistency
 from verify.options import Options
 from verify.pins import check_issuers, check_log, trust_used

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 
-from ledger.bundle import Bundle, CarriedArtifact, Item, print_range
+from ledger.bundle import Bundle, CarriedArtifact, Item, LastEntry, print_range
 from ledger.checkpoint import Head, head_of
 from ledger.consistency import ConsistencyFile
 from ledger.errors import LedgerError, NotFoundError, StorageError
@@ -59,12 +59,14 @@ def gather(reader: Reader, receipt: str, *, artifacts: ArtifactStore | None = No
             found.setdefault(above.entry.receipt, above)
     _add_opening(reader, subject, found)
     read = reader.hash_reader(head)
+    last = reader.at(head.size - 1)
     items = sorted(found.values(), key=lambda stored: stored.entry.index)
     return Bundle(
         receipt,
         tuple(_item(stored, head.size, read) for stored in items),
-        tuple(_item(stored, head.size, read) for stored in _keyring_chain(reader, head.size)),
+        tuple(_item(stored, head.size, read) for stored in _keyring_chain(reader, last)),
         note,
+        last=_last(last, read),
         artifacts=carried,
     )
 
@@ -92,11 +94,13 @@ def gather_range(reader: Reader, start: int, stop: int, *, artifacts: ArtifactSt
         carried, erasures = _carry(reader, artifacts, chosen, head)
         beside.update((each.entry.index, each) for each in erasures if not start <= each.entry.index < stop)
     read = reader.hash_reader(head)
+    last = reader.at(head.size - 1)
     return Bundle(
         print_range(start, stop),
         tuple(_item(stored, head.size, read) for stored in chosen),
-        tuple(_item(stored, head.size, read) for stored in _keyring_chain(reader, head.size)),
+        tuple(_item(stored, head.size, read) for stored in _keyring_chain(reader, last)),
         note,
+        last=_last(last, read),
         covers=tuple(_item(beside[index], head.size, read) for index in sorted(beside)),
         artifacts=carried,
     )
@@ -137,7 +141,7 @@ def gather_consistency(reader: Reader, old: bytes, new: bytes) -> ConsistencyFil
         raise LedgerError(
             f"heads: got sizes {older.size} and {newer.size}, expected the older one first", code="usage.heads"
         )
-    keyring = tuple(_item(stored, newer.size, read) for stored in _keyring_chain(reader, newer.size))
+    keyring = tuple(_item(stored, newer.size, read) for stored in _keyring_chain(reader, reader.at(newer.size - 1)))
     return ConsistencyFile(old, new, consistency_proof(older.size, newer.size, read), keyring)
 
 
@@ -164,6 +168,11 @@ def note_at(folder: Path, size: int) -> bytes:
 
 def _item(stored: Stored, size: int, read: HashReader) -> Item:
     return Item(stored.entry_bytes, stored.envelope_bytes, inclusion_proof(stored.entry.index, size, read))
+
+
+def _last(last: Stored, read: HashReader) -> LastEntry:
+    index = last.entry.index
+    return LastEntry(last.entry_bytes, inclusion_proof(index, index + 1, read))
 
 
 def _parsed(stored: Stored) -> Receipt | None:
@@ -254,13 +263,10 @@ def _add_opening(reader: Reader, subject: Stored, found: dict[str, Stored]) -> N
         return
 
 
-def _keyring_chain(reader: Reader, size: int) -> list[Stored]:
-    """Return the header and every key entry under a head, oldest first: each entry names the one before."""
+def _keyring_chain(reader: Reader, last: Stored) -> list[Stored]:
+    """Return the header and every key entry up to the last entry, oldest first: each entry names the one before."""
     chain: list[Stored] = []
-    index = reader.at(size - 1).entry.keyring
-    newest = reader.at(size - 1)
-    if _is_key(newest):
-        index = newest.entry.index
+    index = last.entry.index if _is_key(last) else last.entry.keyring
     while True:
         stored = reader.at(index)
         chain.append(stored)
