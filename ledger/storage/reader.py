@@ -17,14 +17,14 @@ from pathlib import Path
 from ledger.checkpoint import Head, head_of
 from ledger.entry import parse_entry
 from ledger.envelope import parse_envelope
-from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError, clip
+from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, StorageError, UnknownFormatError, clip
 from ledger.line import HEAD_PREFIX, parse_entry_line, parse_head_line
-from ledger.merkle import Frontier, leaf_hash, root_of, tree_of
+from ledger.merkle import Frontier, HashReader, leaf_hash, root_of, tree_of
 from ledger.receipt import Header, parse_receipt
 from ledger.storage.durable import storage_error
 from ledger.storage.journal import Stored, read_segment, segment_path, segments
 from ledger.storage.state import State
-from ledger.storage.tiles import Tiles
+from ledger.storage.tiles import Tiles, TreeHashes
 
 __all__ = ["FORMAT", "Reader"]
 
@@ -247,17 +247,32 @@ class Reader:
                 mark = data.find(needle, end)
         return None
 
-    def hash_reader(self, head: Head) -> Callable[[int, int], bytes]:
+    def hash_reader(self, head: Head) -> HashReader:
         """Return a reader of subtree hashes that leads to the head's root: the tiles, or hashes made from the journal.
 
         Raises:
             DamagedError: the journal's entries do not lead to that root.
         """
+        tree = TreeHashes(self._tiles, head.size)
         try:
-            if root_of(head.size, self._tiles.read) == head.root:
-                return self._tiles.read
+            if root_of(head.size, tree.read) != head.root:
+                return self._tree_of(head)
         except LedgerError:
-            pass
+            return self._tree_of(head)
+        spare: HashReader | None = None
+
+        def read(level: int, index: int) -> bytes:
+            nonlocal spare
+            if spare is None:
+                try:
+                    return tree.read(level, index)
+                except StorageError:
+                    spare = self._tree_of(head)
+            return spare(level, index)
+
+        return read
+
+    def _tree_of(self, head: Head) -> HashReader:
         leaves = [leaf_hash(stored.entry_bytes) for stored in self.entries(0, head.size)]
         read = tree_of(leaves)
         if len(leaves) != head.size or root_of(head.size, read) != head.root:

@@ -17,11 +17,12 @@ from typing import Final
 from ledger.errors import StorageError
 from ledger.merkle import node_hash
 
-__all__ = ["HASH_BYTES", "TILE_WIDTH", "Tiles"]
+__all__ = ["HASH_BYTES", "TILE_WIDTH", "Tiles", "TreeHashes"]
 
 HASH_BYTES: Final = 32
 TILE_WIDTH: Final = 256
 _LEVEL_BITS: Final = 8
+_KEPT_TILES: Final = 256
 
 
 class Tiles:
@@ -61,7 +62,23 @@ class Tiles:
         """
         tile_level, within = divmod(level, _LEVEL_BITS)
         count = 1 << within
-        return _fold(self._read_level(tile_level, index * count, count))
+        return _fold(self.hashes(tile_level, index * count, count))
+
+    def hashes(self, level: int, start: int, count: int) -> list[bytes]:
+        """Return `count` hashes of a level from `start` on.
+
+        Raises:
+            StorageError: the files do not reach that far.
+        """
+        try:
+            with (self._folder / str(level)).open("rb") as file:
+                file.seek(start * HASH_BYTES)
+                data = file.read(count * HASH_BYTES)
+        except OSError as error:
+            raise StorageError(f"tiles: level {level} cannot be read: {error.strerror}", code="tiles.short") from error
+        if len(data) != count * HASH_BYTES:
+            raise StorageError(f"tiles: level {level} ends before hash {start + count}", code="tiles.short")
+        return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
 
     def close(self) -> None:
         """Close the files that writing opened."""
@@ -81,18 +98,48 @@ class Tiles:
         os.pwrite(opened[0], b"".join(hashes), start * HASH_BYTES)
 
     def _tile_root(self, level: int, tile: int) -> bytes:
-        return _fold(self._read_level(level, tile * TILE_WIDTH, TILE_WIDTH))
+        return _fold(self.hashes(level, tile * TILE_WIDTH, TILE_WIDTH))
 
-    def _read_level(self, level: int, start: int, count: int) -> list[bytes]:
-        try:
-            with (self._folder / str(level)).open("rb") as file:
-                file.seek(start * HASH_BYTES)
-                data = file.read(count * HASH_BYTES)
-        except OSError as error:
-            raise StorageError(f"tiles: level {level} cannot be read: {error.strerror}", code="tiles.short") from error
-        if len(data) != count * HASH_BYTES:
-            raise StorageError(f"tiles: level {level} ends before hash {start + count}", code="tiles.short")
-        return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
+
+class TreeHashes:
+    """The hashes of the tree of `size` leaves, read from tiles and each led up to the root before it is given out.
+
+    Every full tile is compared with its hash in the tile above. The tiles that are not full hold the right edge: whoever has
+    compared `root_of(size, read)` with the root has compared them all.
+    """
+
+    def __init__(self, tiles: Tiles, size: int) -> None:
+        self._tiles = tiles
+        self._size = size
+        self._edge: dict[int, list[bytes]] = {}
+        self._full: dict[tuple[int, int], list[bytes]] = {}
+
+    def read(self, level: int, index: int) -> bytes:
+        """Return the hash of the complete subtree of 2**level leaves that starts at leaf index*2**level.
+
+        Raises:
+            StorageError: the tiles do not reach that far (`tiles.short`), or do not lead to the root (`tiles.wrong`).
+        """
+        tile_level, within = divmod(level, _LEVEL_BITS)
+        number, start = divmod(index << within, TILE_WIDTH)
+        return _fold(self._tile(tile_level, number)[start : start + (1 << within)])
+
+    def _tile(self, level: int, number: int) -> list[bytes]:
+        width = min(TILE_WIDTH, (self._size >> (_LEVEL_BITS * level)) - number * TILE_WIDTH)
+        known = self._full.get((level, number)) if width == TILE_WIDTH else self._edge.get(level)
+        if known is not None:
+            return known
+        hashes = self._tiles.hashes(level, number * TILE_WIDTH, width)
+        if width < TILE_WIDTH:
+            self._edge[level] = hashes
+            return hashes
+        above, at = divmod(number, TILE_WIDTH)
+        if _fold(hashes) != self._tile(level + 1, above)[at]:
+            raise StorageError(f"tiles: tile {number} of level {level} does not lead to the root", code="tiles.wrong")
+        if len(self._full) >= _KEPT_TILES:
+            self._full.pop(next(iter(self._full)))
+        self._full[level, number] = hashes
+        return hashes
 
 
 def _is_still(descriptor: int, device: int, inode: int) -> bool:

@@ -54,7 +54,7 @@ from ledger.storage.reader import Reader
 from ledger.storage.register import Register
 from ledger.storage.repair import Repairs
 from ledger.storage.state import Keyring, State
-from ledger.storage.tiles import Tiles
+from ledger.storage.tiles import Tiles, TreeHashes
 
 __all__ = ["Position", "View", "Writer"]
 
@@ -235,6 +235,7 @@ class Writer:
 
     def _catch_up(self) -> Tail:
         tail, keyring = self._load() or (Tail(), Keyring())
+        self._registered = b""  # what was compared with an earlier journal
         rest = None
         saved = tail.size
         for found in read_commits(self._folder, tail):
@@ -350,8 +351,8 @@ class Writer:
         if head.size == tail.size:
             return tail.frontier.root() == head.root
         with contextlib.suppress(LedgerError):
-            roots = root_of(tail.size, self._tiles.read), root_of(head.size, self._tiles.read)
-            if roots == (tail.frontier.root(), head.root):
+            tree = TreeHashes(self._tiles, tail.size)
+            if (root_of(tail.size, tree.read), root_of(head.size, tree.read)) == (tail.frontier.root(), head.root):
                 return True
         return self._reader.root_at(head.size) == head.root
 

@@ -67,13 +67,15 @@ def make(folder: Path, last: int) -> Sample:
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    return make(tmp_path_factory.mktemp("one"), 1)
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
+    with quick_folder(tmp_path_factory.mktemp("one")) as folder:
+        yield make(folder, 1)
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    return make(tmp_path_factory.mktemp("two"), 2)
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
+    with quick_folder(tmp_path_factory.mktemp("two")) as folder:
+        yield make(folder, 2)
 
 
 def check_recovered(ledger: Ledger, sample: Sample, torn: bytes) -> None:

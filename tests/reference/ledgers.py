@@ -53,7 +53,7 @@ def common(ledger: Ledger, **members: Any) -> dict[str, Any]:
 
 def grant(ledger: Ledger, **members: Any) -> Envelope:
     """Return a small sealed receipt that stands alone."""
-    return ledger.seal(kinds.Grant(**common(ledger, action="given", grantee="bot", acts=("read",), **members)))
+    return ledger.seal(kinds.Grant(**{**common(ledger, action="given", grantee="bot", acts=("read",)), **members}))
 
 
 def opening(ledger: Ledger, **members: Any) -> Envelope:
