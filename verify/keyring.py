@@ -63,6 +63,8 @@ class Keyring:
     issuer_name: str
     _issuer: _Line
     _log: _Line
+    _since: dict[str, int] = field(default_factory=dict)
+    """Key -> index of the key receipt that put it in force; the header's keys are not in it."""
     _retired: dict[str, int] = field(default_factory=dict)
     """Key -> first index at which it may no longer be used."""
     _revoked: dict[str, int] = field(default_factory=dict)
@@ -94,9 +96,18 @@ class Keyring:
         """The log key that the header names."""
         return self._log.keys[0]
 
-    def anchor(self, name: str, key: str) -> str:
-        """Return the key to look up in the trust for an issuer: the header's, if a chain of rotations leads from it."""
-        return self._issuer.keys[0] if name == self.issuer_name and key in self._issuer.keys else key
+    @property
+    def first_issuer_key(self) -> str:
+        """The issuer key that the header names."""
+        return self._issuer.keys[0]
+
+    def anchor(self, name: str, key: str, first: int) -> str:
+        """Return the key to look up in the trust for an issuer whose first receipt stands at index `first`.
+
+        It is the header's, if a chain of rotations leads from that to `key` before the receipt.
+        """
+        follows = name == self.issuer_name and key in self._issuer.keys and first >= self._since.get(key, 0)
+        return self._issuer.keys[0] if follows else key
 
     def take(self, receipt: Key, index: int) -> str | None:
         """Take a key receipt whose seal by its issuer key was verified; return what speaks against it, if anything.
@@ -108,6 +119,7 @@ class Keyring:
         if problem is not None:
             return problem
         retired = line.keys[-1]
+        self._since[receipt.key] = index
         line.keys.append(receipt.key)
         line.next = receipt.next.issuer if receipt.role == "issuer" else receipt.next.log
         self._retired[retired] = index

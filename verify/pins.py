@@ -36,21 +36,33 @@ def check_log(report: Report, trust: Trust | None, keyring: Keyring) -> bool:
         message = f"got {keyring.header}, expected {pinned.header}"
         report.find("log key", "trust.header_mismatch", where=where, message=message)
         return False
+    if len(keyring.log_keys) > 1 and pinned.header is None and _unpinned_header(trust, keyring):
+        # Anybody can write a header that names the pinned key and commits a key of his own as the next one.
+        message = (
+            "the log key was rotated, and neither the header nor its issuer is pinned, which committed the next key"
+        )
+        report.find("log key", "trust.log_key_unpinned", where=where, message=message)
+        return False
     report.ran("log key")
     return True
 
 
+def _unpinned_header(trust: Trust, keyring: Keyring) -> bool:
+    """Return whether no pinned issuer vouches for the header by its seal."""
+    return trust.judge_issuer(keyring.issuer_name, keyring.first_issuer_key, keyring.origin) is not None
+
+
 def check_issuers(report: Report, trust: Trust | None, keyring: Keyring, issuers: Issuers) -> None:
-    """Report on every issuer that was seen: pinned, and its key believed at the index of its last receipt."""
+    """Report on every issuer that was seen: pinned, and its key believed from its first receipt to its last."""
     report.ran("issuers", len(issuers.numbers))
     for (name, key), number in issuers.numbers.items():
-        last = issuers.last[number]
+        first, last = issuers.first[number], issuers.last[number]
         where = f"issuer {name}"
         spoken = keyring.judge(key, last)
         if spoken is not None:
             report.find("issuers", spoken, where=f"entry {last}", message=f"issuer {name}, {key}")
         for role in sorted(issuers.roles[number]):
-            code = judge_issuer(trust, name, keyring.anchor(name, key), keyring.origin, role)
+            code = judge_issuer(trust, name, keyring.anchor(name, key, first), keyring.origin, role)
             if code is not None:
                 report.find("issuers", code, where=where, message=f"key {key}")
 

@@ -27,10 +27,11 @@ _UNSEALED: Final = b',"payload_type":"' + RECEIPT_TYPE.encode("ascii") + b'","se
 
 
 class Issuers:
-    """Issuers that were seen: each (name, key) has a number, the roles it was seen in, and the index of its last receipt."""
+    """Issuers that were seen: each (name, key) has a number, its roles, and the indices of its first and last receipt."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, str], int] = {}
+        self.first: list[int] = []
         self.last: list[int] = []
         self.roles: list[set[str]] = []
 
@@ -40,9 +41,11 @@ class Issuers:
         number = self.numbers.get(known)
         if number is None:
             number = self.numbers[known] = len(self.last)
+            self.first.append(index)
             self.last.append(index)
             self.roles.append({role_of(facts.kind)})
             return number
+        self.first[number] = min(self.first[number], index)
         self.last[number] = max(self.last[number], index)
         role, roles = _ROLES.get(facts.kind, "issuer"), self.roles[number]
         if role not in roles:

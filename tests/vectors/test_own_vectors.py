@@ -18,11 +18,6 @@ VECTORS = Path(generate.__file__).parent
 FILES = sorted(VECTORS.glob("*.json"))
 CASES = [(path.stem, case) for path in FILES for case in parse_vectors(path.read_bytes()).cases]
 
-# Where our code still differs from the specification; a case that is answered rightly must leave this list.
-OPEN: dict[str, str] = {
-    "issuer-new-key-before": "a next key is believed before it is in force",
-}
-
 
 def read(name):
     return (VECTORS / name).read_bytes()
@@ -57,9 +52,6 @@ def test_a_changed_missing_or_added_file_is_named(generated, tmp_path, monkeypat
 @pytest.mark.parametrize(("file", "case"), CASES, ids=[f"{file}:{case.id}" for file, case in CASES])
 def test_our_code_says_what_the_specification_demands(file, case):
     result = run_case(case, read=read)
-    if case.id in OPEN:
-        assert not result.passed, "answered rightly now: take it out of OPEN"
-        pytest.xfail(OPEN[case.id])
     assert result.passed, f"{case.comment} expected {case.expected}, got {result.answer} {result.fault}"
 
 
