@@ -36,10 +36,13 @@ __all__ = [
     "CarriedArtifact",
     "Item",
     "LastEntry",
+    "join_hashes",
     "join_items",
+    "join_last",
     "parse_bundle",
     "parse_hashes",
     "parse_items",
+    "parse_last",
     "parse_range",
     "print_bundle",
     "print_range",
@@ -148,7 +151,7 @@ def parse_bundle(data: bytes) -> Bundle:
         parse_items(value["items"], "items"),
         parse_items(value["keyring"], "keyring"),
         checkpoint.encode("utf-8"),
-        _parse_last(value["last"]),
+        parse_last(value["last"]),
         parse_items(value.get("covers", []), "covers"),
         _parse_artifacts(value.get("artifacts", [])),
         tuple(canonical.encode(each) for each in _objects(value.get("counter_seals", []), "counter_seals")),
@@ -185,7 +188,7 @@ def print_bundle(bundle: Bundle) -> bytes:
         b'"covers":[%b]' % join_items(bundle.covers) if bundle.covers else b"",
         b'"items":[%b]' % join_items(bundle.items),
         b'"keyring":[%b]' % join_items(bundle.keyring),
-        b'"last":{"entry":%b,"proof":[%b]}' % (bundle.last.entry, _join_hashes(bundle.last.proof)),
+        join_last(bundle.last),
         f'"schema":"{BUNDLE_SCHEMA}"'.encode(),
         f'"subject":"{bundle.subject}"'.encode(),
     )
@@ -199,9 +202,19 @@ def print_bundle(bundle: Bundle) -> bytes:
 def join_items(items: Sequence[Item]) -> bytes:
     """Return the canonical text of items, joined by commas; the inverse of `parse_items` where each part is canonical."""
     return b",".join(
-        b'{"entry":%b,"envelope":%b,"proof":[%b]}' % (item.entry, item.envelope, _join_hashes(item.proof))
+        b'{"entry":%b,"envelope":%b,"proof":[%b]}' % (item.entry, item.envelope, join_hashes(item.proof))
         for item in items
     )
+
+
+def join_last(last: LastEntry) -> bytes:
+    """Return the canonical text of the member that holds the last entry."""
+    return b'"last":{"entry":%b,"proof":[%b]}' % (last.entry, join_hashes(last.proof))
+
+
+def join_hashes(hashes: Sequence[bytes]) -> bytes:
+    """Return the canonical text of hashes, joined by commas."""
+    return b",".join(f'"{print_base64(found)}"'.encode("ascii") for found in hashes)
 
 
 def parse_items(value: object, name: str) -> tuple[Item, ...]:
@@ -222,6 +235,17 @@ def parse_items(value: object, name: str) -> tuple[Item, ...]:
     return tuple(items)
 
 
+def parse_last(value: object) -> LastEntry:
+    """Return the last entry of a decoded canonical document.
+
+    Raises:
+        FormatError: `bundle.malformed` or `base64.malformed`.
+    """
+    if not isinstance(value, dict) or value.keys() != _LAST or not isinstance(value["entry"], dict):
+        raise _malformed("last", value, "an object with entry and proof")
+    return LastEntry(canonical.encode(value["entry"]), parse_hashes(value["proof"], "last.proof"))
+
+
 def parse_hashes(value: object, name: str) -> tuple[bytes, ...]:
     """Return a list of hashes of 32 bytes, each as base64, at most 64 of them.
 
@@ -237,16 +261,6 @@ def parse_hashes(value: object, name: str) -> tuple[bytes, ...]:
             raise _malformed(name, text, "base64 of 32 bytes")
         hashes.append(found)
     return tuple(hashes)
-
-
-def _parse_last(value: object) -> LastEntry:
-    if not isinstance(value, dict) or value.keys() != _LAST or not isinstance(value["entry"], dict):
-        raise _malformed("last", value, "an object with entry and proof")
-    return LastEntry(canonical.encode(value["entry"]), parse_hashes(value["proof"], "last.proof"))
-
-
-def _join_hashes(hashes: Sequence[bytes]) -> bytes:
-    return b",".join(f'"{print_base64(found)}"'.encode("ascii") for found in hashes)
 
 
 def _parse_artifacts(value: object) -> tuple[CarriedArtifact, ...]:

@@ -28,6 +28,7 @@ from ledger.dsse import parse_dsse
 from ledger.errors import LedgerError
 from ledger.tlogproof import TLOG_PROOF_LINE
 from verify.bundle import verify_bundle
+from verify.consistency import verify_consistency_file
 from verify.dsse import verify_dsse
 from verify.headfile import Remembered, verify_head
 from verify.options import Options
@@ -77,6 +78,8 @@ def verify_file(
                 return _refused(subject, "bundle.malformed", str(error), trust, options)
             memory = _memory_of(bundle.checkpoint, remembered)
             return verify_bundle(bundle, trust=trust, memory=memory, options=options)
+        case "consistency":
+            return verify_consistency_file(data, subject=subject, trust=trust, remembered=remembered, options=options)
         case "tlog-proof":
             return verify_tlog_proof(data, subject=subject, trust=trust, remembered=remembered, options=options)
         case "dsse":

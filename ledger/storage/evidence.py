@@ -141,8 +141,9 @@ def gather_consistency(reader: Reader, old: bytes, new: bytes) -> ConsistencyFil
         raise LedgerError(
             f"heads: got sizes {older.size} and {newer.size}, expected the older one first", code="usage.heads"
         )
-    keyring = tuple(_item(stored, newer.size, read) for stored in _keyring_chain(reader, reader.at(newer.size - 1)))
-    return ConsistencyFile(old, new, consistency_proof(older.size, newer.size, read), keyring)
+    last = reader.at(newer.size - 1)
+    keyring = tuple(_item(stored, newer.size, read) for stored in _keyring_chain(reader, last))
+    return ConsistencyFile(old, new, consistency_proof(older.size, newer.size, read), keyring, _last(last, read))
 
 
 def note_at(folder: Path, size: int) -> bytes:
