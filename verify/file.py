@@ -2,7 +2,7 @@
 
 | kind | told by |
 |---|---|
-| bundle, consistency file, receipt | a JSON object whose `schema` says so |
+| bundle, consistency file, equivocation file, receipt | a JSON object whose `schema` says so |
 | envelope | a JSON object with `payload`, `payload_type` and `seals` |
 | DSSE envelope | a JSON object with `payload`, `payloadType` and `signatures` |
 | tlog-proof | its first line |
@@ -25,11 +25,13 @@ from ledger.bundle import BUNDLE_SCHEMA, parse_bundle
 from ledger.checkpoint import head_of
 from ledger.consistency import CONSISTENCY_SCHEMA
 from ledger.dsse import parse_dsse
+from ledger.equivocation import EQUIVOCATION_SCHEMA
 from ledger.errors import LedgerError
 from ledger.tlogproof import TLOG_PROOF_LINE
 from verify.bundle import verify_bundle
 from verify.consistency import verify_consistency_file
 from verify.dsse import verify_dsse
+from verify.equivocation import verify_equivocation
 from verify.headfile import Remembered, verify_head
 from verify.options import Options
 from verify.pins import trust_used
@@ -40,17 +42,26 @@ from verify.trust import Trust
 
 __all__ = ["FileKind", "kind_of", "verify_file"]
 
-FileKind: TypeAlias = Literal["bundle", "consistency", "dsse", "envelope", "head", "receipt", "tlog-proof", "unknown"]
+FileKind: TypeAlias = Literal[
+    "bundle", "consistency", "dsse", "envelope", "equivocation", "head", "receipt", "tlog-proof", "unknown"
+]
 
 _RECEIPT_SCHEMA: Final = "receipt-ledger.receipt/"
 _DSSE_TYPE: Final = "application/vnd.receipt-ledger."
 _BUNDLE_TAIL: Final = f'"schema":"{BUNDLE_SCHEMA}","subject":"'.encode("ascii")
 _TAIL_BYTES: Final = 256
 # Marks in a text that is not canonical JSON, so that damage in one place does not hide what the file was.
-_SCHEMA = re.compile(rb'"schema"\s*:\s*"receipt-ledger\.(bundle|consistency|receipt)/v1"')
+_SCHEMA = re.compile(rb'"schema"\s*:\s*"receipt-ledger\.(bundle|consistency|equivocation|receipt)/v1"')
 _ENVELOPE = re.compile(rb'^\s*\{\s*"payload"\s*:\s*\{|"payload_type"\s*:\s*"application/vnd\.receipt-ledger\.')
 _DSSE = re.compile(rb'"payloadType"\s*:\s*"application/vnd\.receipt-ledger\.')
 _HEAD = re.compile(rb"[^\n]+\n(?:0|[1-9][0-9]{0,18})\n[A-Za-z0-9+/]{43}=\n")
+
+_SCHEMA_KINDS: Final[dict[bytes, FileKind]] = {
+    b"bundle": "bundle",
+    b"consistency": "consistency",
+    b"equivocation": "equivocation",
+    b"receipt": "receipt",
+}
 
 
 def verify_file(
@@ -80,6 +91,8 @@ def verify_file(
             return verify_bundle(bundle, trust=trust, memory=memory, options=options)
         case "consistency":
             return verify_consistency_file(data, subject=subject, trust=trust, remembered=remembered, options=options)
+        case "equivocation":
+            return verify_equivocation(data, subject=subject, trust=trust, options=options)
         case "tlog-proof":
             return verify_tlog_proof(data, subject=subject, trust=trust, remembered=remembered, options=options)
         case "dsse":
@@ -112,6 +125,8 @@ def _kind_of_object(value: canonical.JsonObject, data: bytes) -> FileKind:
         return "bundle"
     if schema == CONSISTENCY_SCHEMA:
         return "consistency"
+    if schema == EQUIVOCATION_SCHEMA:
+        return "equivocation"
     if isinstance(schema, str) and schema.startswith(_RECEIPT_SCHEMA):
         return "receipt"
     if isinstance(value.get("payload"), dict) and {"payload_type", "seals"} & value.keys():
@@ -138,7 +153,7 @@ def _kind_of_text(data: bytes) -> FileKind:
     if _DSSE.search(data) is not None:
         return "dsse"
     if found is not None:
-        return "bundle" if found[1] == b"bundle" else "consistency" if found[1] == b"consistency" else "receipt"
+        return _SCHEMA_KINDS[found[1]]
     return "head" if _HEAD.match(data) is not None else "unknown"
 
 

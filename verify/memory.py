@@ -22,7 +22,7 @@ from ledger.errors import LedgerError
 from verify.errors import ProofError
 from verify.proof import verify_consistency
 
-__all__ = ["Consistency", "Memory", "Relation", "open_remembered", "reconcile"]
+__all__ = ["Consistency", "Memory", "Relation", "open_remembered", "proven_prefix", "reconcile"]
 
 Consistency: TypeAlias = Callable[[int, int], Sequence[bytes]]
 """Gives the consistency proof from an older size to a newer one, with or without its first node where that is the old root."""
@@ -120,6 +120,27 @@ def _newer(
     return Memory(Relation.UNRECONCILED, f"{sizes}: no proof joins the two heads")
 
 
+def proven_prefix(old_size: int, new_size: int, new_root: bytes, path: Sequence[bytes]) -> bytes | None:
+    """Return the root at `old_size` that a path in constructive form shows under `new_root`, None where it shows none.
+
+    The form is the consistency proof of RFC 9162, 2.1.4, with its first node always present.
+    """
+    if not 1 <= old_size < new_size or not path or any(len(found) != 32 for found in path):
+        return None
+    if old_size & (old_size - 1) == 0:
+        prefix, proof = path[0], tuple(path[1:])
+    else:
+        found = _prefix_root(old_size, new_size, path)
+        if found is None:
+            return None
+        prefix, proof = found, tuple(path)
+    try:
+        verify_consistency(old_size=old_size, old_root=prefix, new_size=new_size, new_root=new_root, proof=proof)
+    except ProofError:
+        return None
+    return prefix
+
+
 def _join(old: Head, new: Head, consistency: Consistency | None) -> bool | None:
     """Return True if proven consistent, False if proven not to be, None if nothing is proven."""
     if consistency is None or old.size == 0:
@@ -128,39 +149,16 @@ def _join(old: Head, new: Head, consistency: Consistency | None) -> bool | None:
         proof = tuple(consistency(old.size, new.size))
     except LedgerError:
         return None
-    power_of_two = old.size & (old.size - 1) == 0
-    # The constructive form names the first node always; the standard one leaves it out where it is the old root.
     try:
         verify_consistency(old_size=old.size, old_root=old.root, new_size=new.size, new_root=new.root, proof=proof)
     except ProofError:
-        pass
-    else:
-        return True
-    if power_of_two:
-        if not proof:
-            return None
-        first, rest = proof[0], proof[1:]
-        if first == old.root:
-            return None
-        try:
-            verify_consistency(old_size=old.size, old_root=first, new_size=new.size, new_root=new.root, proof=rest)
-        except ProofError:
-            return None
-        return False
-    prefix = _prefix_root(old.size, new.size, proof)
-    if prefix is None or prefix == old.root:
-        return None
-    try:
-        verify_consistency(old_size=old.size, old_root=prefix, new_size=new.size, new_root=new.root, proof=proof)
-    except ProofError:
-        return None
-    return False
+        prefix = proven_prefix(old.size, new.size, new.root, proof)
+        return None if prefix is None else prefix == old.root
+    return True
 
 
 def _prefix_root(old: int, new: int, proof: Sequence[bytes]) -> bytes | None:
     """Return the root at size `old`, not a power of two, that a consistency proof leads to."""
-    if not proof or any(len(found) != 32 for found in proof):
-        return None
     number, last = old - 1, new - 1
     while number & 1:
         number >>= 1
