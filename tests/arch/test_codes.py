@@ -13,7 +13,7 @@ AREAS = {code.partition(".")[0] for code in CODES}
 
 # Codes of errors, which say what a reader refused and never stand in a verdict.
 ERRORS = {
-    "proof.consistency", "note.unsigned", "note.bad_signature", "trust.malformed", "trust.key_twice", "trust.name_twice",
+    "proof.consistency", "note.unsigned", "note.bad_signature", "head.extension", "trust.malformed", "trust.key_twice", "trust.name_twice",
     "trust.test_key", "trust.conflict", "trust.absent", "report.misuse", "usage.require", "usage.accept",
 }  # fmt: skip
 # Rows for parts of the verifier that read artifacts, which these modules do not.

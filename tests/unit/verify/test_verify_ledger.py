@@ -608,6 +608,32 @@ def test_an_unknown_member_under_a_known_schema_is_refused():
     assert judge(ledger).findings[0].code == "receipt.malformed"
 
 
+def test_ids_that_begin_alike_in_bytes_that_cannot_be_read_again_are_not_passed():
+    ledger = started()
+    ledger.grant()
+    ledger.add("grant", payload=ledger.payload(1), seal=True)
+    ledger.commit()
+    verdict = verify_ledger(iter(ledger.segments()), trust=ledger.trust())
+    assert (verdict.exit, next(check.code for check in verdict.findings if check.name == "ids")) == (
+        3,
+        "check.unreachable",
+    )
+    good = small()
+    assert verify_ledger(iter(good.segments()), trust=good.trust()).exit == 0
+
+
+def test_a_run_of_more_receipts_than_a_tree_may_hold_is_found_once_and_followed_no_further():
+    def build(ledger):
+        run = ledger.opening()
+        for _ in range(30_002):
+            ledger.decision()
+        ledger.uncommitted[run] = [run]
+        ledger.run()
+
+    verdict = judge(run_with(build))
+    assert (verdict.exit, [check.code for check in verdict.findings if check.exit]) == (1, ["tree.too_many"])
+
+
 # What a later version may have written.
 
 
@@ -687,6 +713,15 @@ def test_another_log_key_header_or_issuer_key_than_the_pinned_one_is_not_trusted
     ):
         verdict = judge(ledger, trust=with_(old, new))
         assert (verdict.exit, code in codes(verdict), verdict.remember) == (4, True, None)
+
+
+def test_a_log_key_that_is_pinned_for_something_else_is_not_trusted_for_a_ledger():
+    ledger = small()
+    from verify.trust import parse_trust
+
+    text = f'[[notary]]\nname = "n"\nkey = "{ledger.log.key}"\n'.encode()
+    verdict = judge(ledger, trust=parse_trust(text, source="t", allow_test_keys=True))
+    assert (verdict.exit, "trust.log_key_mismatch" in codes(verdict), verdict.remember) == (4, True, None)
 
 
 def test_an_issuer_pinned_for_other_origins_does_not_speak_here():
@@ -833,6 +868,11 @@ def test_a_remembered_note_of_another_key_is_unreconciled_and_accuses_nobody():
     ledger = small()
     other = sign_head(Head(ORIGIN, 5, bytes(32)), test_key("other-log"))
     verdict = judge(ledger, memory=other)
+    assert (verdict.exit, codes(verdict), verdict.remember) == (3, ["head.unreconciled"], None)
+
+
+def test_memory_that_is_no_note_is_unreconciled():
+    verdict = judge(small(), memory=b"not a note")
     assert (verdict.exit, codes(verdict), verdict.remember) == (3, ["head.unreconciled"], None)
 
 
