@@ -190,14 +190,14 @@ class Reader:
                 break
             offset = 0
             for line in read_segment(self._folder, segment).split(b"\n"):
+                if following >= stop:
+                    break  # what follows the last head may be torn anywhere
                 if line and not line.startswith(HEAD_PREFIX):
                     where = f"journal/{segment:016d}.jsonl byte {offset}"
                     try:
                         stored = _stored(line, segment, offset)
                     except FormatError as error:
                         raise DamagedError(f"{where}: {error}", where=where) from error
-                    if stored.entry.index >= stop:
-                        break
                     if stored.entry.index != following:
                         raise DamagedError(
                             f"{where}: got index {stored.entry.index}, expected {following}", where=where

@@ -113,6 +113,7 @@ def test_a_tail_cut_at_every_byte_is_set_aside_and_said_in_a_receipt(two: Sample
 
 def recover(sample: Sample, target: Path, journal: bytes, end: int) -> None:
     ledger = sample.copy(target, journal, state=end % 2 == 0)
+    assert [stored.entry.receipt for stored in ledger.entries()] == sample.before.ids
     envelope = grant(ledger)
     position = ledger.append(envelope)
     assert position.index == len(sample.before.rows) + 1, end
