@@ -20,6 +20,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, TypeAlias
 
+import orjson
+
 from ledger import canonical
 from ledger.bundle import BUNDLE_SCHEMA, parse_bundle
 from ledger.checkpoint import head_of
@@ -27,6 +29,7 @@ from ledger.consistency import CONSISTENCY_SCHEMA
 from ledger.dsse import parse_dsse
 from ledger.equivocation import EQUIVOCATION_SCHEMA
 from ledger.errors import LedgerError
+from ledger.line import ENTRY_PREFIX
 from ledger.tlogproof import TLOG_PROOF_LINE
 from verify.bundle import verify_bundle
 from verify.consistency import verify_consistency_file
@@ -147,6 +150,15 @@ def _is_dsse(data: bytes) -> bool:
 
 
 def _kind_of_text(data: bytes) -> FileKind:
+    """Return the kind that bytes which are not canonical show, by what stands on top of them, else by their marks."""
+    if data.startswith(ENTRY_PREFIX):
+        return "unknown"  # a file of a journal is not a receipt for holding some: its ledger is what can be judged
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        value = None
+    if isinstance(value, dict) and "schema" in value:
+        return _kind_of_object(value, data)
     found = _SCHEMA.search(data)
     if _ENVELOPE.search(data) is not None:
         return "envelope"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ledger.envelope import Envelope, print_envelope
 from tests.reference.build import Builder, party, small, test_key
 from verify.options import Options
 from verify.receipt import verify_receipt
@@ -33,9 +34,12 @@ def test_an_unsealed_envelope_and_a_bare_receipt_are_unattributed():
         assert (verdict.exit, "receipt.unattributed" in codes(verdict)) == (3, True)
 
 
-def test_a_bare_receipt_of_a_kind_that_is_always_sealed_fails():
-    verdict = verify_receipt(LEDGER.payload(13), trust=LEDGER.trust())
+def test_a_receipt_of_a_kind_that_is_always_sealed_fails_in_an_envelope_without_seal_and_is_not_established_without_one():
+    payload = LEDGER.payload(13)
+    verdict = verify_receipt(print_envelope(Envelope(payload)), trust=LEDGER.trust())
     assert (verdict.exit, "seal.absent" in codes(verdict)) == (1, True)
+    verdict = verify_receipt(payload, trust=LEDGER.trust())
+    assert (verdict.exit, "seal.absent" in codes(verdict)) == (3, False)
 
 
 def test_an_approval_is_asked_of_approvers_and_an_issuer_is_none():
