@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import blocks, schemas, tables
+from generators import blocks, proofs, schemas, tables
 
 DOCS = Path(__file__).resolve().parent
 
@@ -43,6 +43,10 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("spec/journal.md", "example"): blocks.journal,
     ("spec/trees.md", "example"): blocks.tree,
     ("spec/artifacts.md", "example"): blocks.artifact,
+    ("spec/bundles.md", "bundle"): proofs.bundle_example,
+    ("spec/bundles.md", "tlog-proof"): proofs.tlog_proof_example,
+    ("spec/bundles.md", "dsse"): proofs.dsse_example,
+    ("spec/bundles.md", "consistency"): proofs.consistency_example,
     ("spec/keys.md", "example"): blocks.rotation,
     ("spec/keys.md", "published"): blocks.published_keys,
     ("spec/words.md", "reasons"): blocks.reasons,
