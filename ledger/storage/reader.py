@@ -228,7 +228,11 @@ class Reader:
                     yield stored
 
     def parent_of(self, receipt: str, *, after: int) -> Stored | None:
-        """Return the entry of the receipt that commits `receipt`, which stands at index `after`, None where none does."""
+        """Return the entry of the receipt that commits `receipt`, which stands at index `after`, None where none does.
+
+        Raises:
+            FormatError: one that names it does not parse, so that nobody can say.
+        """
         known = segments(self._folder)
         size = self.head().size
         needle = f'"{receipt}"'.encode("ascii")
@@ -333,7 +337,7 @@ def _stored(line: bytes, segment: int, offset: int) -> Stored:
 def _children(stored: Stored) -> tuple[str, ...]:
     try:
         receipt = parse_receipt(stored.envelope.payload)
-    except LedgerError:
+    except UnknownFormatError:
         return ()
     return getattr(receipt, "children", ())
 
