@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
+from cli.conflict import constructive_path, keep_conflict, keyring_of, with_heads
 from cli.options import Shared
 from cli.trustfile import read_memory, read_trust, write_memory
-from ledger.bundle import BUNDLE_MAX_BYTES
+from ledger.bundle import BUNDLE_MAX_BYTES, parse_bundle
 from ledger.checkpoint import Head, head_of
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError
-from ledger.merkle import consistency_proof
 from ledger.storage.evidence import gather
 from ledger.storage.journal import read_segment, segment_path, segments
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
 from verify.chain import Segment
-from verify.file import verify_file
+from verify.file import kind_of, verify_file
 from verify.ledger import verify_ledger
 from verify.options import Options
 from verify.pins import trust_used
@@ -28,6 +30,7 @@ __all__ = ["FILE_MAX_BYTES", "JournalSnapshot", "judge_error", "judge_file", "ju
 
 FILE_MAX_BYTES: Final = BUNDLE_MAX_BYTES
 """A larger file is nothing of ours."""
+_CONFLICTS: Final = frozenset({"head.forked", "head.unreconciled"})
 
 
 class JournalSnapshot:
@@ -46,45 +49,59 @@ class JournalSnapshot:
 def judge_ledger(folder: Path, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on a whole ledger, and remember its head where it earned that."""
     origin = _origin(folder)
+    reader = Reader(folder)
+    memory = read_memory(options.places, origin) if origin else None
     verdict = verify_ledger(
         JournalSnapshot(folder),
         trust=read_trust(options),
-        memory=read_memory(options.places, origin) if origin else None,
+        memory=memory,
         options=asked,
+        consistency=lambda old, new: _path(reader, old, new),
         subject=str(folder),
     )
-    return _remember(verdict, options)
+    kept = _keep(verdict, memory, folder, options, asked)
+    return _remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=folder)
 
 
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on one receipt with its tree, judged as a bundle."""
     reader = Reader(folder)
     bundle = gather(reader, receipt)
-    head = head_of(bundle.checkpoint)
+    trust, memory = read_trust(options), read_memory(options.places, head_of(bundle.checkpoint).origin)
 
-    def consistency(old: int, new: int) -> tuple[bytes, ...]:
-        return consistency_proof(old, new, reader.hash_reader(head))
+    def judge(note: bytes | None) -> Verdict:
+        return verify_bundle(
+            bundle,
+            trust=trust,
+            memory=note,
+            consistency=lambda old, new: _path(reader, old, new),
+            options=asked,
+        )
 
-    verdict = verify_bundle(
-        bundle,
-        trust=read_trust(options),
-        memory=read_memory(options.places, head.origin),
-        consistency=consistency,
-        options=asked,
-    )
-    return _remember(verdict, options)
+    verdict = with_heads(judge(memory), judge, asked)
+    kept = _keep(verdict, memory, folder, options, asked)
+    return _remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=folder)
 
 
 def judge_file(data: bytes, subject: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on a file, judged without any ledger, and remember its head where it earned that."""
-    verdict = verify_file(
-        data if len(data) <= FILE_MAX_BYTES else b"",
-        subject=subject,
-        trust=read_trust(options),
-        remembered=lambda origin: read_memory(options.places, origin),
-        options=asked,
-    )
-    return _remember(verdict, options)
+    trust = read_trust(options)
+    seen: list[bytes | None] = [None]
+
+    def remembered(origin: str) -> bytes | None:
+        seen[0] = read_memory(options.places, origin)
+        return seen[0]
+
+    def judge(memory: Callable[[str], bytes | None]) -> Verdict:
+        data_ = data if len(data) <= FILE_MAX_BYTES else b""
+        return verify_file(data_, subject=subject, trust=trust, remembered=memory, options=asked)
+
+    verdict = with_heads(judge(remembered), lambda note: judge(lambda _: note), asked)
+    if any(check.code in _CONFLICTS for check in verdict.checks) and kind_of(data) == "bundle":
+        others = [note for note in (*seen, *asked.heads) if note is not None]
+        kept = keep_conflict(verdict, others, evidence=parse_bundle(data), reader=None, options=options)
+        verdict = replace(verdict, notes=(*verdict.notes, *kept))
+    return _remember(verdict, options, seen=seen[0])
 
 
 def judge_error(error: LedgerError, subject: str, options: Shared, asked: Options) -> Verdict:
@@ -108,10 +125,50 @@ def judge_error(error: LedgerError, subject: str, options: Shared, asked: Option
     return Verdict(subject, (check,), Coverage(0, 0, 0), None, trust_used(read_trust(options)), accepted=asked.accept)
 
 
-def _remember(verdict: Verdict, options: Shared) -> Verdict:
+def _path(reader: Reader, old: int, new: int) -> tuple[bytes, ...]:
+    """Return the path between two sizes of a ledger in constructive form."""
+    head = reader.head()
+    if new > head.size:
+        raise NotFoundError(f"ledger: got size {new}, it has {head.size}")
+    return constructive_path(old, new, reader.hash_reader(head))
+
+
+def _keep(verdict: Verdict, memory: bytes | None, folder: Path, options: Shared, asked: Options) -> tuple[str, ...]:
+    """Return notes that say what was kept of heads that do not agree."""
+    if all(check.code not in _CONFLICTS for check in verdict.checks):
+        return ()
+    reader = Reader(folder)
+    others = [note for note in (memory, *asked.heads) if note is not None]
+    try:
+        evidence = keyring_of(reader)
+    except (LedgerError, OSError) as error:
+        return (f"the heads that do not agree could not be kept: {error}",)
+    return keep_conflict(verdict, others, evidence=evidence, reader=reader, options=options, file=options.equivocation)
+
+
+def _make_durable(folder: Path) -> str | None:
+    """Return why the newest segment could not be made durable, None where it was, or where this disk cannot be written.
+
+    The head to be remembered stands in it: a head that is remembered must not be lost by the ledger.
+    """
+    try:
+        for path in (segment_path(folder, segments(folder)[-1]), folder / "journal"):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        return None if error.errno in {errno.EROFS, errno.EINVAL, errno.ENOTSUP} else str(error)
+    return None
+
+
+def _remember(verdict: Verdict, options: Shared, *, seen: bytes | None, folder: Path | None = None) -> Verdict:
     """Keep the head that the verdict says to remember; an unwritable folder is said, no more."""
     if verdict.remember is not None and verdict.head is not None:
-        problem = write_memory(options.places, verdict.head.origin, verdict.remember)
+        problem = None if folder is None else _make_durable(folder)
+        if problem is None:
+            problem = write_memory(options.places, verdict.head.origin, verdict.remember, seen=seen)
         if problem is not None:
             return replace(verdict, notes=(*verdict.notes, f"the head could not be remembered: {problem}"))
     return verdict

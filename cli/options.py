@@ -46,6 +46,8 @@ class Shared:
     ledger: Path | None = None
     json: bool = False
     trust: Path | None = None
+    equivocation: Path | None = None
+    """Where a proof of equivocation goes, None for the state folder."""
     user: Places | None = None
     """The user's folders where they are not the usual ones."""
 
@@ -86,7 +88,7 @@ def shared(
     """Return the shared options of a command, with those given before it."""
     # Groups such as `ledger trust` pass the object of the root on.
     outer = context.obj if isinstance(context.obj, Shared) else Shared()
-    return Shared(ledger or outer.ledger, json or outer.json, trust or outer.trust, outer.user)
+    return Shared(ledger or outer.ledger, json or outer.json, trust or outer.trust, user=outer.user)
 
 
 def program_name() -> str:

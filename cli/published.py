@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from cli.conflict import with_heads
 from cli.options import Shared
 from cli.trustfile import read_memory, read_trust, write_memory
 from ledger.checkpoint import head_of
@@ -24,16 +25,15 @@ def judge_published(folder: Path, options: Shared, asked: Options) -> Verdict:
         origin = head_of(tree(CHECKPOINT) or b"").origin
     except LedgerError:
         origin = None  # the verdict says what is wrong with it
-    verdict = verify_published(
-        tree,
-        trust=read_trust(options),
-        memory=read_memory(options.places, origin) if origin else None,
-        options=asked,
-        subject=str(folder),
-    )
+    trust, memory = read_trust(options), read_memory(options.places, origin) if origin else None
+
+    def judge(note: bytes | None) -> Verdict:
+        return verify_published(tree, trust=trust, memory=note, options=asked, subject=str(folder))
+
+    verdict = with_heads(judge(memory), judge, asked)
     if verdict.remember is None or origin is None:
         return verdict
-    problem = write_memory(options.places, origin, verdict.remember)
+    problem = write_memory(options.places, origin, verdict.remember, seen=memory)
     if problem is None:
         return verdict
     return replace(verdict, notes=(*verdict.notes, f"the head could not be remembered: {problem}"))

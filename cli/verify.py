@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,9 @@ from cli.published import is_published, judge_published
 from cli.refs import resolve, whole_run
 from cli.text import console, escape, print_json, say, short
 from cli.trustfile import read_trust
+from ledger.checkpoint import head_of
 from ledger.errors import LedgerError, NotFoundError, clip
+from ledger.note import NOTE_MAX_BYTES
 from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
 from verify.codes import CODES, worst
@@ -81,6 +84,22 @@ def verify(
     every_head: Annotated[
         bool, typer.Option("--every-head", help="Check the signature of every head, not only the last.")
     ] = False,
+    head: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE",
+            help="A signed head from elsewhere, which the ledger must contain; repeatable.",
+            show_default=False,
+        ),
+    ] = [],
+    equivocation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where a proof goes that two histories were signed. Without it: your state folder.",
+            show_default=False,
+        ),
+    ] = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
     trust: TrustOption = None,
@@ -90,9 +109,10 @@ def verify(
     A verdict proves what was recorded, by which key, in which order, and that nothing this machine remembers was taken back.
     It does not prove that the recorder told the truth or recorded everything.
     """
-    options = shared(context, ledger, json=json, trust=trust)
+    options = replace(shared(context, ledger, json=json, trust=trust), equivocation=equivocation)
     words = (*require, *(("every-head",) if every_head else ()))
     asked = parse_options(require=words, accept=tuple(accept), bytes_only=bytes_only)
+    asked = replace(asked, heads=tuple(_read_head(path) for path in head))
     if everything and targets:
         raise typer.BadParameter("--all goes without targets")
     read_trust(options)  # a trust file that must not be used ends the command, before any evidence is read
@@ -107,6 +127,18 @@ def verify(
             print_verdict(verdict)
             _print_way_on(verdict, options)
     raise typer.Exit(worst(verdict.exit for verdict in verdicts))
+
+
+def _read_head(path: Path) -> bytes:
+    """Return the signed note in a file.
+
+    Raises:
+        FormatError: it is none.
+    """
+    with path.open("rb") as file:
+        note = file.read(NOTE_MAX_BYTES + 1)
+    head_of(note)
+    return note
 
 
 def _judge_nearest(options: Shared, asked: Options) -> Verdict:

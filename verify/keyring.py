@@ -17,6 +17,7 @@ from typing import Final
 
 from ledger.errors import LedgerError, UnknownFormatError, clip
 from ledger.keys import next_digest, refuse_weak_point
+from ledger.members import Continues
 from ledger.receipt import Header, Key
 
 __all__ = ["Keyring", "header_problem"]
@@ -56,11 +57,13 @@ class Keyring:
         header: receipt id of the header.
         origin: the ledger that it names.
         issuer_name: the name that the issuer's keys speak under.
+        continues: the head of the older ledger that it says to follow, if any.
     """
 
     header: str
     origin: str
     issuer_name: str
+    continues: Continues | None
     _issuer: _Line
     _log: _Line
     _since: dict[str, int] = field(default_factory=dict)
@@ -77,6 +80,7 @@ class Keyring:
             id_,
             header.ledger,
             header.issuer.name,
+            header.continues,
             _Line([header.issuer.key], header.next.issuer),
             _Line([header.log_key], header.next.log),
         )

@@ -16,6 +16,7 @@ from ledger.checkpoint import head_of
 from ledger.errors import LedgerError
 from ledger.line import ENTRY_PREFIX
 from verify.chain import ChainFold, Segment
+from verify.given import GIVEN, check_given
 from verify.memory import Consistency, Relation, open_remembered, reconcile
 from verify.options import Options
 from verify.pins import check_issuers, check_log, trust_used
@@ -52,7 +53,7 @@ def verify_ledger(
         trust: whom to believe, None for nobody.
         memory: the note remembered for this origin, None where none is.
         options: what is asked for.
-        consistency: gives proofs from a shorter head to a longer one that is not in these bytes, where something can.
+        consistency: gives proofs between two sizes of the ledger, where something can.
         subject: what the verdict calls the ledger.
     """
     report = Report()
@@ -60,7 +61,9 @@ def verify_ledger(
     receipts = None if options.bytes_only else ReceiptFold(report)
     if receipts is not None:
         report.expect(*_FULL_NAMES)
-    report.expect("log key", *(() if receipts is None else ("issuers",)), "memory")
+    report.expect(
+        "log key", *(() if receipts is None else ("issuers",)), "memory", *((GIVEN,) if options.heads else ())
+    )
     chain = ChainFold(
         report,
         every_head=options.every_head,
@@ -82,6 +85,9 @@ def verify_ledger(
         if receipts is not None:
             check_issuers(report, trust, chain.heads.keyring, receipts.issuers)
         remember = _check_memory(report, chain, memory, consistency, options, pinned=pinned)
+        head = chain.heads.head if pinned and chain.heads.signed else None
+        keys = chain.heads.keyring.log_keys
+        check_given(report, options.heads, head=head, log_keys=keys, consistency=consistency)
     if chain.size == 0:
         report.find("coverage", "coverage.empty")
     if options.artifacts:

@@ -26,6 +26,8 @@ class Options:
     artifacts: bool = False
     counter_seals: int = 0
     accept: tuple[str, ...] = ()
+    heads: tuple[bytes, ...] = ()
+    """Signed notes from elsewhere that a ledger must contain."""
 
 
 def parse_options(*, require: tuple[str, ...] = (), accept: tuple[str, ...] = (), bytes_only: bool = False) -> Options:

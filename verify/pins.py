@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledger.errors import clip
 from verify.keyring import Keyring
 from verify.receipts import Issuers
 from verify.report import Report, TrustUsed
@@ -17,6 +18,9 @@ def trust_used(trust: Trust | None) -> TrustUsed | None:
 
 def check_log(report: Report, trust: Trust | None, keyring: Keyring) -> bool:
     """Report on the pinned log key and header; return whether the log key is pinned for this origin."""
+    if keyring.continues is not None:
+        older = keyring.continues
+        report.notes.append(f"says that it continues {clip(older.origin)} from size {older.size}, root {older.root}")
     pinned = None if trust is None else trust.origins.get(keyring.origin)
     where = f"origin {keyring.origin}"
     if trust is None or pinned is None:
