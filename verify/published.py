@@ -47,18 +47,13 @@ _MEMORY_CODES: Final = {
 }
 _WIDTH: Final = 256
 _HASH: Final = 32
-_DIGEST: Final = rb"sha256:([0-9a-f]{64})"
-_ENTRY = re.compile(
-    rb'\{"envelope":"sha256:[0-9a-f]{64}","index":(0|[1-9][0-9]{0,14}),"keyring":(0|[1-9][0-9]{0,14}),"previous":"'
-    + _DIGEST
-    + rb'","receipt":"'
-    + _DIGEST
-    + rb'","recorded_at":"('
-    + TIME_PATTERN[1:-1].encode("ascii")
-    + rb')","schema":"'
-    + re.escape(ENTRY_SCHEMA.encode("ascii"))
-    + rb'"\}'
+_MIDDLE: Final = len('{"envelope":"sha256:') + 64
+_START = re.compile(rb'\{"envelope":"sha256:[0-9a-f]{64}"')
+_REST = re.compile(
+    rb'([0-9a-f]{64})","recorded_at":"(%b)","schema":"%b"\}'
+    % (TIME_PATTERN[1:-1].encode("ascii"), re.escape(ENTRY_SCHEMA.encode("ascii")))
 )
+_RECEIPT = re.compile(rb'"receipt":"sha256:([0-9a-f]{64})","recorded_at":"')
 
 
 def verify_published(
@@ -188,46 +183,48 @@ class _TreeFold:
         """Check the entries of a bundle as links of the chain."""
         ids: list[bytes] = []
         for index, entry in enumerate(entries, self.size):
-            match = _ENTRY.fullmatch(entry)
-            if match is None:
-                self._odd(entry, index)
-            else:
-                found, keyring, previous, receipt, time = match.group(1, 2, 3, 4, 5)
-                self._link(index, int(found), int(keyring), previous.decode("ascii"))
+            # Everything but digests and time follows from what stands before: where that stands, nothing need be parsed.
+            middle = (
+                f'","index":{index},"keyring":{self.keyring},"previous":"sha256:{self._previous}","receipt":"sha256:'
+            )
+            match = None
+            if entry.startswith(middle.encode("ascii"), _MIDDLE) and _START.match(entry) is not None:
+                match = _REST.fullmatch(entry, _MIDDLE + len(middle))
+            receipt, time = match.groups() if match is not None else self._odd(entry, index)
+            if receipt:
                 ids.append(bytes.fromhex(receipt.decode("ascii")))
-                if index == 0:
-                    self.header = f"sha256:{receipt.decode('ascii')}"
                 if time < self._time:
                     message = f"recorded at {time.decode('ascii')}, after {self._time.decode('ascii')}"
                     self._report.inform("time", "time.step_back", where=f"entry {index}", message=message)
                 self._time = time
             self._previous = sha256(entry).hexdigest()
+        if self.size == 0 and ids:
+            self.header = f"sha256:{ids[0].hex()}"
         self.ids.extend(ids)
 
-    def _link(self, index: int, found: int, keyring: int, previous: str) -> None:
+    def _odd(self, entry: bytes, index: int) -> tuple[bytes, bytes]:
+        """Say what is wrong with an entry that is not the one expected, if anything; return its receipt and time, if it has them."""
         find, where = self._report.find, f"entry {index}"
-        if found != index:
-            find("chain", "chain.index", where=where, message=f"got index {found}, expected {index}")
-        if previous != self._previous:
-            find(
-                "chain", "chain.previous", where=where, message=f"it does not name the entry before: sha256:{previous}"
-            )
-        # The keyring moves only to the entry just before: whether that is a key entry is in its receipt.
-        if keyring not in {self.keyring, max(index - 1, 0)}:
-            message = f"got keyring {keyring}, expected {self.keyring} or {max(index - 1, 0)}"
-            find("chain", "chain.keyring", where=where, message=message)
-        self.keyring = keyring
-
-    def _odd(self, entry: bytes, index: int) -> None:
         try:
-            parse_entry(entry)
+            found = parse_entry(entry)
         except UnknownFormatError as error:
             # Its bytes still are a leaf and a link, whatever they mean.
-            self._report.find("chain", "format.unknown", where=f"entry {index}", message=str(error))
+            find("chain", "format.unknown", where=where, message=str(error))
+            return b"", b""
         except FormatError as error:
-            self._report.find("chain", "entry.malformed", where=f"entry {index}", message=str(error))
-        else:
-            self._report.find("chain", "chain.index", where=f"entry {index}", message="it claims an index out of reach")
+            find("chain", "entry.malformed", where=where, message=str(error))
+            return b"", b""
+        if found.index != index:
+            find("chain", "chain.index", where=where, message=f"got index {found.index}, expected {index}")
+        if found.previous[7:] != self._previous:
+            find("chain", "chain.previous", where=where, message=f"it does not name the entry before: {found.previous}")
+        # The keyring moves only to the entry just before: whether that is a key entry is in its receipt.
+        last = max(index - 1, 0)
+        if found.keyring not in (self.keyring, last):
+            message = f"got keyring {found.keyring}, expected {self.keyring} or {last}"
+            find("chain", "chain.keyring", where=where, message=message)
+        self.keyring = found.keyring
+        return found.receipt[7:].encode("ascii"), found.recorded_at.encode("ascii")
 
     def _leaves(self, entries: list[bytes]) -> None:
         """Add the leaves of a bundle, and compare each tile that they fill."""
@@ -364,8 +361,8 @@ def _check_ids(read: Read, report: Report, fold: _TreeFold) -> None:
     index = 0
     for entries in _bundles(read, fold.size, again):
         for entry in entries:
-            match = _ENTRY.fullmatch(entry)
-            id_ = b"" if match is None else bytes.fromhex(match[4].decode("ascii"))
+            match = _RECEIPT.search(entry)
+            id_ = b"" if match is None else bytes.fromhex(match[1].decode("ascii"))
             if id_[:8] in suspects:
                 first = seen.setdefault(id_, index)
                 if first != index:
@@ -381,7 +378,10 @@ def _check_log(report: Report, trust: Trust | None, note: bytes, head: Head, fol
     where = f"origin {head.origin}"
     pinned = None if trust is None else trust.origins.get(head.origin)
     if trust is None or pinned is None:
-        report.skip("head signatures", "check.unreachable", "no log key is pinned for this origin", asked=True)
+        if _names_origin(note, head.origin):
+            report.skip("head signatures", "check.unreachable", "no log key is pinned for this origin", asked=True)
+        else:
+            report.find("head signatures", "head.unsigned", where="checkpoint")
         report.skip("keyring", "check.unreachable", "no log key is pinned for this origin", asked=True)
         for key, (role, name) in () if trust is None else trust.roles.items():
             if _signed_by(note, head.origin, key):
@@ -422,12 +422,17 @@ def _refuse_signature(report: Report, note: bytes, origin: str, error: Signature
         report.find("head signatures", "head.signature", where="checkpoint", message=str(error))
     elif moved:
         report.skip("head signatures", "check.unreachable", "it is not signed by the pinned log key", asked=True)
-    elif any(line.name == origin for line in parse_note(note).signatures):
+    elif _names_origin(note, origin):
         message = "the checkpoint is signed under this origin by another key"
         report.find("log key", "trust.log_key_mismatch", where=f"origin {origin}", message=message)
         report.skip("head signatures", "check.unreachable", "no line by the pinned log key", asked=True)
     else:
         report.find("head signatures", "head.unsigned", where="checkpoint", message=str(error))
+
+
+def _names_origin(note: bytes, origin: str) -> bool:
+    """Return whether a line of the note bears the log's own name."""
+    return any(line.name == origin for line in parse_note(note).signatures)
 
 
 def _signed_by(note: bytes, origin: str, key: str) -> bool:

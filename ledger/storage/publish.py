@@ -24,6 +24,7 @@ import shutil
 import stat
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,9 @@ __all__ = ["CHECKPOINT", "Progress", "Published", "PublishedTree", "is_published
 CHECKPOINT: Final = "checkpoint"
 _STAGE: Final = ".tmp"
 _MAX_BYTES: Final = TILE_WIDTH * (ENTRY_MAX_BYTES + 2)
+_BATCH: Final = 1_024
+"""Files written before they are synced together."""
+_THREADS: Final = 16
 _PARTIAL = re.compile(r"([0-9]{3})\.p")
 _NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
@@ -270,6 +274,7 @@ class _Target:
         self._stage = folder / _STAGE
         self._folders: set[Path] = set()
         """Folders that are known to be there."""
+        self._unsynced: list[Path] = []
         self.note = b""
         self.unfinished = self._stage.exists()
 
@@ -319,14 +324,21 @@ class _Target:
         except OSError as error:
             raise storage_error(error, self._stage) from error
         self._folders = {self._stage}
+        self._unsynced.clear()
         fsync_folder(self._folder)
 
     def stage(self, tile: Tile, data: bytes) -> None:
-        """Keep the bytes of a tile, durably, under no name yet."""
+        """Keep the bytes of a tile under no name yet."""
         self._write(self._stage / tile.path, data)
+        if len(self._unsynced) >= _BATCH:
+            self._sync()
 
     def place(self, old: int, size: int) -> int:
-        """Move the staged tiles that a tree of `size` has and one of `old` has not to their names; return how many."""
+        """Move the staged tiles that a tree of `size` has and one of `old` has not to their names; return how many.
+
+        They are durable before they have a name, and their names are when this returns.
+        """
+        self._sync()
         made = 0
         touched: set[Path] = set()
         for tile in tiles_between(old, size):
@@ -350,6 +362,7 @@ class _Target:
             return
         staged = self._stage / CHECKPOINT
         self._write(staged, note)
+        self._sync()
         try:
             staged.replace(self._folder / CHECKPOINT)
         except OSError as error:
@@ -409,9 +422,20 @@ class _Target:
                 rest = memoryview(data)
                 while rest:
                     rest = rest[file.write(rest) :]
-                sync(file.fileno())
         except OSError as error:
             raise storage_error(error, path) from error
+        self._unsynced.append(path)
+
+    def _sync(self) -> None:
+        """Make the files written since the last time durable; many at once share the journal commits of the file system."""
+        if len(self._unsynced) < _THREADS:
+            for path in self._unsynced:
+                _sync_path(path)
+        else:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                for _ in pool.map(_sync_path, self._unsynced):
+                    pass
+        self._unsynced.clear()
 
 
 def is_published(folder: Path) -> bool:
