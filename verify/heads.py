@@ -13,7 +13,7 @@ Source: docs/spec/heads.md, docs/spec/journal.md.
 from __future__ import annotations
 
 import re
-from binascii import b2a_base64
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final, TypeAlias
@@ -24,7 +24,7 @@ from ledger.checkpoint import Head, head_of, open_head
 from ledger.digest import ZERO_DIGEST
 from ledger.envelope import Envelope, verify_seal
 from ledger.errors import FormatError, LedgerError, SignatureError, UnknownFormatError, clip
-from ledger.keys import parse_key_id
+from ledger.keys import parse_key_id, verify_signature
 from ledger.line import parse_head_line
 from ledger.note import ED25519, NoteKey, parse_note
 from ledger.receipt import Header, Key, parse_receipt
@@ -43,6 +43,7 @@ KeyEntry: TypeAlias = tuple[int, str, Envelope | None]
 HEAD_CODES: Final = {
     "note.unsigned": "head.unsigned",
     "note.bad_signature": "head.signature",
+    "signature.invalid": "head.signature",
     "head.origin": "head.origin",
 }
 """Codes of findings, by the codes of the errors of opening a head."""
@@ -84,6 +85,8 @@ class HeadFold:
         self._place: Place
         self._unverified = False
         self._key_changed = True
+        self._signature: tuple[bytes, bytes, int, bytes] | None = None
+        """Of the newest expected head: its line, key id and signature in base64, size, and root in base64."""
         self._signers: tuple[str, ...] = ()
         """Keys that must sign the head under way, where that is not just the one in force."""
         self._mark = b""
@@ -129,13 +132,15 @@ class HeadFold:
         if not self.sound or pattern is None or size == self.size:
             return False
         root = self._fold.root()
-        start = self._text % (size, b2a_base64(root, newline=False))
+        text = b2a_base64(root, newline=False)
+        start = self._text % (size, text)
         if (
             line.startswith(start)
             and line.endswith(end)
             and pattern.fullmatch(line, len(start), len(line) - len(end)) is not None
         ):
             self._root = root
+            self._signature = line, line[len(start) : -len(end)], size, text
             return True
         return False
 
@@ -175,12 +180,17 @@ class HeadFold:
 
     def signature_problem(self, line: bytes, key: str | None = None) -> Problem | None:
         """Return what speaks against the signature of a key, by default the one in force, on a head line."""
-        if key is None:
-            if self.keyring is None:
-                return "head.unsigned", "no header says which key signs"
-            key = self.keyring.log_key
+        if self.keyring is None:
+            return "head.unsigned", "no header says which key signs"
         try:
-            open_head(parse_head_line(line)[0], origin=self.origin, log_key=key)
+            expected = self._signature
+            if expected is not None and expected[0] is line and key in {None, self.keyring.log_key}:
+                # The line was compared with the one expected: these are the text and the signature on its note.
+                _, found, size, root = expected
+                text = b"%b\n%d\n%b\n" % (self.origin.encode("utf-8"), size, root)
+                verify_signature(self.keyring.log_key, a2b_base64(found)[4:], text)
+            else:
+                open_head(parse_head_line(line)[0], origin=self.origin, log_key=key or self.keyring.log_key)
         except UnknownFormatError as error:
             return "format.unknown", str(error)
         except LedgerError as error:
