@@ -87,9 +87,13 @@ def publish(folder: Path, target: Path, *, progress: Progress | None = None) -> 
         if tree.note == note and not tree.unfinished:
             return Published(head, old, 0, 0)
         tree.start()
-        made = _grow(folder, tree, before, head, progress)
-        tree.put_checkpoint(note)
-        return Published(head, old, made, tree.collect(old, head.size))
+        try:
+            made = _grow(folder, tree, before, head, progress)
+            tree.put_checkpoint(note)
+            return Published(head, old, made, tree.collect(old, head.size))
+        except BaseException:
+            tree.abandon()
+            raise
 
 
 def _grow(folder: Path, tree: _Target, before: Head | None, head: Head, progress: Progress | None) -> int:
@@ -275,6 +279,8 @@ class _Target:
         self._folders: set[Path] = set()
         """Folders that are known to be there."""
         self._unsynced: list[Path] = []
+        self._begun = False
+        """Whether files were given their names."""
         self.note = b""
         self.unfinished = self._stage.exists()
 
@@ -327,6 +333,13 @@ class _Target:
         self._unsynced.clear()
         fsync_folder(self._folder)
 
+    def abandon(self) -> None:
+        """Remove what was staged; the empty stage stays where partial tiles may be left to collect."""
+        shutil.rmtree(self._stage, ignore_errors=True)
+        if self.unfinished or self._begun:
+            with contextlib.suppress(OSError):
+                self._stage.mkdir()
+
     def stage(self, tile: Tile, data: bytes) -> None:
         """Keep the bytes of a tile under no name yet."""
         self._write(self._stage / tile.path, data)
@@ -339,6 +352,7 @@ class _Target:
         They are durable before they have a name, and their names are when this returns.
         """
         self._sync()
+        self._begun = True
         made = 0
         touched: set[Path] = set()
         for tile in tiles_between(old, size):
@@ -474,16 +488,25 @@ class PublishedTree:
         except OSError as error:
             # A link where a folder should be is "not a directory" here.
             if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
-                raise FormatError(f"{path}: a part of it is no plain file or folder", code="tile.file") from error
+                raise FormatError(
+                    f"{path}: a part of it is no plain file or folder", code="tile.file", where=path
+                ) from error
             raise storage_error(error, self._folder / path) from error
 
 
 def _read_plain(name: str, folder: int, path: str) -> bytes:
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  a descriptor, not a path
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise FormatError(f"{path}: no plain file", code="tile.file")
+            raise FormatError(f"{path}: no plain file", code="tile.file", where=path)
         if status.st_size > _MAX_BYTES:
-            raise FormatError(f"{path}: got {status.st_size} bytes, more than a tile can have", code="tile.file")
-        return file.read(_MAX_BYTES)
+            raise FormatError(
+                f"{path}: got {status.st_size} bytes, more than a tile can have", code="tile.file", where=path
+            )
+        data = b""
+        while block := os.read(descriptor, status.st_size + 1 - len(data)):
+            data += block
+        return data
+    finally:
+        os.close(descriptor)
