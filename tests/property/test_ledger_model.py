@@ -41,10 +41,13 @@ class LedgerModel(RuleBasedStateMachine):
         self.runs: list[Run] = []
         self.cut: list[tuple[int, str]] = []
 
-    @initialize()
-    def create(self) -> None:
+    @initialize(target=envelopes)
+    def create(self) -> Envelope:
         self.writers = [new_ledger(self.folder), open_ledger(self.folder)]
         self.sync()
+        first = grant(self.ledger)
+        self.expect([first], 0)
+        return first
 
     @property
     def ledger(self) -> Ledger:
