@@ -14,19 +14,29 @@ from cli.options import Shared
 from cli.trustfile import read_memory, read_trust, write_memory
 from ledger.bundle import BUNDLE_MAX_BYTES, parse_bundle
 from ledger.checkpoint import Head, head_of
-from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError
+from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError, clip
 from ledger.storage.evidence import gather
+from ledger.storage.frozen import read_frozen
 from ledger.storage.journal import read_segment, segment_path, segments
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
 from verify.chain import Segment
+from verify.continues import check_continues
 from verify.file import kind_of, verify_file
 from verify.ledger import verify_ledger
 from verify.options import Options
 from verify.pins import trust_used
 from verify.report import Check, CheckStatus, Coverage, Verdict
 
-__all__ = ["FILE_MAX_BYTES", "JournalSnapshot", "judge_error", "judge_file", "judge_ledger", "judge_receipt"]
+__all__ = [
+    "FILE_MAX_BYTES",
+    "JournalSnapshot",
+    "judge_continues",
+    "judge_error",
+    "judge_file",
+    "judge_ledger",
+    "judge_receipt",
+]
 
 FILE_MAX_BYTES: Final = BUNDLE_MAX_BYTES
 """A larger file is nothing of ours."""
@@ -59,8 +69,23 @@ def judge_ledger(folder: Path, options: Shared, asked: Options) -> Verdict:
         consistency=lambda old, new: _path(reader, old, new),
         subject=str(folder),
     )
-    kept = _keep(verdict, memory, folder, options, asked)
+    kept = (*_frozen(folder), *_keep(verdict, memory, folder, options, asked))
     return _remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=folder)
+
+
+def judge_continues(
+    verdict: Verdict, folder: Path, old: Path, options: Shared, asked: Options
+) -> tuple[Verdict, Verdict]:
+    """Return the verdict on a ledger with what its header says of the older one in a folder, and the verdict on that."""
+    older = judge_ledger(old, options, replace(asked, heads=()))
+    try:
+        continues = Reader(folder).header().continues
+    except LedgerError:
+        continues = None
+    root = None
+    if continues is not None and older.head is not None and continues.size <= older.head.size:
+        root = Reader(old).root_at(continues.size)
+    return check_continues(verdict, continues, older=older, root=root), older
 
 
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
@@ -131,6 +156,15 @@ def _path(reader: Reader, old: int, new: int) -> tuple[bytes, ...]:
     if new > head.size:
         raise NotFoundError(f"ledger: got size {new}, it has {head.size}")
     return constructive_path(old, new, reader.hash_reader(head))
+
+
+def _frozen(folder: Path) -> tuple[str, ...]:
+    """Return a note that says whether a folder is marked as frozen; the mark is not evidence."""
+    found = read_frozen(folder)
+    if found is None:
+        return ()
+    by = clip(found.continued_by) if found.continued_by else "another ledger"
+    return (f"this folder is marked as frozen at size {found.size}: {by} continues it",)
 
 
 def _keep(verdict: Verdict, memory: bytes | None, folder: Path, options: Shared, asked: Options) -> tuple[str, ...]:

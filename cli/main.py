@@ -48,7 +48,20 @@ def _root(
 
 
 # The order here is the order of `ledger --help`.
-for _module in ("init", "run", "log", "show", "verify", "prove", "append", "keys", "publish", "vectors", "demo"):
+for _module in (
+    "init",
+    "run",
+    "log",
+    "show",
+    "verify",
+    "prove",
+    "append",
+    "keys",
+    "restore",
+    "publish",
+    "vectors",
+    "demo",
+):
     import_module(f"cli.{_module}").register(app)
 
 

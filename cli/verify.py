@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.judge import FILE_MAX_BYTES, judge_error, judge_file, judge_ledger, judge_receipt
+from cli.judge import FILE_MAX_BYTES, judge_continues, judge_error, judge_file, judge_ledger, judge_receipt
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
 from cli.published import is_published, judge_published
 from cli.refs import resolve, whole_run
@@ -92,6 +92,14 @@ def verify(
             show_default=False,
         ),
     ] = [],
+    continues: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The older ledger that this one says it continues; it is verified too.",
+            show_default=False,
+        ),
+    ] = None,
     equivocation: Annotated[
         Path | None,
         typer.Option(
@@ -117,6 +125,11 @@ def verify(
         raise typer.BadParameter("--all goes without targets")
     read_trust(options)  # a trust file that must not be used ends the command, before any evidence is read
     verdicts = [_judge(target, options, asked) for target in targets] or [_judge_nearest(options, asked)]
+    if continues is not None:
+        folder = Path(targets[0]) if targets else options.folder()
+        if len(targets) > 1 or not folder.is_dir():
+            raise typer.BadParameter("goes with one ledger", param_hint="--continues")
+        verdicts = list(judge_continues(verdicts[0], folder, continues, options, asked))
     if options.json:
         values = [verdict.to_value() for verdict in verdicts]
         print_json(values[0] if len(values) == 1 else values)

@@ -62,6 +62,7 @@ _TABLE: Final = (
     Code("head.first_seen", 0, "No head of this ledger was remembered, so nothing could be compared."),
     Code("head.unreconciled", 3, "No proof joins the head with the one seen before."),
     Code("head.unseen", 3, "Memory was asked for and holds no head of this ledger."),
+    Code("continues.mismatch", 1, "The older ledger is not the one that the header says it continues, or does not have that head."),
     # Seals.
     Code("seal.absent", 1, "A receipt of a kind that is always sealed has no seal."),
     Code("seal.invalid", 1, "A seal does not verify."),

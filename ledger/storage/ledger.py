@@ -26,7 +26,7 @@ from ledger.digest import digest
 from ledger.envelope import Envelope, parse_envelope, seal
 from ledger.errors import KeyFileError, StorageError, clip
 from ledger.keys import PrivateKey, next_digest
-from ledger.members import Artifact, Issuer, Name, NextKeys, Origin, Producer
+from ledger.members import Artifact, Continues, Issuer, Name, NextKeys, Origin, Producer
 from ledger.receipt import Header, Receipt, Repair, print_receipt
 from ledger.storage import evidence
 from ledger.storage.artifacts import ArtifactStore
@@ -77,13 +77,15 @@ class Ledger:
         *,
         origin: str | None = None,
         issuer: str | None = None,
+        continues: Continues | None = None,
         places: Places | None = None,
         passphrase: str | None = None,
     ) -> Ledger:
         """Return a new ledger in a folder that is absent or empty.
 
         Keys are made for it in the user's data folder. `origin` is the ledger's name for ever, by default
-        `ledger.invalid/` and 26 random characters; `issuer` is the name its owner signs under.
+        `ledger.invalid/` and 26 random characters; `issuer` is the name its owner signs under;
+        `continues` is the head of the older ledger that it follows.
 
         Raises:
             StorageError: the folder is in use, read-only, or this machine remembers the origin.
@@ -116,6 +118,7 @@ class Ledger:
                 format=FORMAT,
                 log_key=keys.log.key,
                 next=NextKeys(issuer=next_digest(following.issuer.key), log=next_digest(following.log.key)),
+                continues=continues,
             )
             ledger = cls(path, header, places, passphrase)
             ledger._keys = keys

@@ -29,6 +29,7 @@ from ledger.errors import (
     LedgerError,
     RegisterError,
     StorageError,
+    clip,
 )
 from ledger.facts import read_facts
 from ledger.keys import PrivateKey
@@ -38,6 +39,7 @@ from ledger.receipt import Header, Key, Receipt
 from ledger.storage import admission
 from ledger.storage.clock import now
 from ledger.storage.durable import append_all, fsync_folder, storage_error, sync
+from ledger.storage.frozen import FROZEN, read_frozen
 from ledger.storage.journal import (
     COMMIT_MAX_BYTES,
     COMMIT_MAX_ENTRIES,
@@ -105,6 +107,7 @@ class Writer:
     ) -> None:
         self._folder = folder
         self._damaged = str(folder / "damaged")
+        self._frozen = str(folder / FROZEN)
         self._log_keys = log_keys
         self._register = register
         self._lock = LedgerLock(folder / "lock")
@@ -206,6 +209,14 @@ class Writer:
             raise DamagedError(
                 "ledger: marked damaged, since a failed write could not be cut back",
                 hint=f"look at the disk, run: ledger verify {self._folder}, then remove the file `damaged`",
+            )
+        if os.path.exists(self._frozen):
+            frozen = read_frozen(self._folder)
+            by = clip(frozen.continued_by) if frozen is not None and frozen.continued_by else "another ledger"
+            raise StorageError(
+                f"ledger: it is frozen: {by} continues it",
+                code="ledger.frozen",
+                hint="append to the one that continues it",
             )
         if self._pid != os.getpid():
             self._tail, self._pid = None, os.getpid()
@@ -338,7 +349,7 @@ class Writer:
             raise RegisterError(
                 f"register: {where}: it was cut, or this is an old copy; nothing was appended",
                 code="register.shorter",
-                hint="bring the newest copy back; a restored copy goes on under a new origin that continues the old one",
+                hint="bring the newest copy back, or go on from this one under a new origin: ledger restore OLD NEW",
             )
         if not self._passed(tail, head):
             raise RegisterError(
