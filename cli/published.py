@@ -10,7 +10,7 @@ from cli.options import Shared
 from cli.trustfile import read_memory, read_trust, write_memory
 from ledger.checkpoint import head_of
 from ledger.errors import LedgerError
-from ledger.storage.publish import CHECKPOINT, PublishedTree, is_published
+from ledger.storage.published import CHECKPOINT, PublishedTree, is_published
 from verify.options import Options
 from verify.published import verify_published
 from verify.report import Verdict

@@ -17,7 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from ledger.storage.publish import PublishedTree, publish
+from ledger.storage.publish import publish
+from ledger.storage.published import PublishedTree
 from verify.published import verify_published
 from verify.trust import parse_trust
 

@@ -14,7 +14,8 @@ import pytest
 
 from ledger.checkpoint import head_of
 from ledger.errors import DamagedError, FormatError, LockError, NotFoundError, RegisterError, StorageError
-from ledger.storage.publish import Published, PublishedTree, is_published, publish
+from ledger.storage.publish import Published, publish
+from ledger.storage.published import PublishedTree, is_published
 from ledger.tiles import parse_bundle, tiles_of
 from tests.reference.build import Builder
 from tests.reference.ledgers import ended, fork, grant, new_ledger, quick_folder
