@@ -20,13 +20,13 @@ from typing import Final, TypeAlias
 from ledger import canonical
 from ledger.digest import ZERO_DIGEST, digest
 from ledger.entry import ENTRY_SCHEMA, Entry, parse_entry
-from ledger.envelope import ENVELOPE_MAX_BYTES, RECEIPT_TYPE, Envelope, parse_envelope
+from ledger.envelope import RECEIPT_TYPE, Envelope, parse_envelope
 from ledger.errors import FormatError, UnknownFormatError
 from ledger.line import HEAD_PREFIX, parse_entry_line
 from ledger.members import TIME_PATTERN
 from verify.heads import HeadFold, KeyEntry
 from verify.ids import IdSet
-from verify.journal import Place, Segment, place, why_not_torn
+from verify.journal import LINE_MAX_BYTES, Place, Segment, place, why_not_torn
 from verify.report import Report
 
 __all__ = ["ChainFold", "Consume", "Rows", "Segment"]
@@ -53,7 +53,6 @@ _FIXED: Final = (
     + 23
     + len(_SUFFIX)
 )
-_MAX_LINE: Final = ENVELOPE_MAX_BYTES + 1024
 _KEYRING_KINDS: Final = (b"ke", b"he")
 _BACK: Final = 23 + len(_SUFFIX)
 
@@ -170,7 +169,7 @@ class ChainFold:
                         (time[:20] == last_time[:20] and time[20:].isdigit())
                         or _TIME.fullmatch(time + b"Z") is not None
                     )
-                    and end - position <= _MAX_LINE
+                    and end - position <= LINE_MAX_BYTES
                 ):
                     entry = line[9:middle]
                     previous = hash_(entry).hexdigest()

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ledger.entry import Entry, parse_entry
+from ledger.envelope import ENVELOPE_MAX_BYTES
 from ledger.errors import LedgerError
 from ledger.line import ENTRY_PREFIX, HEAD_PREFIX, parse_entry_line
 
-__all__ = ["Place", "Segment", "place", "why_not_torn"]
+__all__ = ["LINE_MAX_BYTES", "Place", "Segment", "place", "why_not_torn"]
 
+LINE_MAX_BYTES: Final = ENVELOPE_MAX_BYTES + 1024
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
@@ -53,6 +55,8 @@ def why_not_torn(fragment: bytes, *, index: int, previous: str) -> str | None:
     text = fragment.rstrip(b"\0")
     if b"\0" in text:
         return "NULs stand before other bytes"
+    if len(text) > LINE_MAX_BYTES:
+        return "the last bytes are more than any line of a journal"
     if not any(text.startswith(prefix[: len(text)]) for prefix in (ENTRY_PREFIX, HEAD_PREFIX)):
         return "the last bytes begin no line of a journal"
     # A head line holds one closing brace, its last byte, so a torn one holds none.

@@ -133,6 +133,8 @@ def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> T
         raise TrustError(f"trust {clip(source)}: not TOML: {error}") from error
     try:
         file = _FILE.validate_python(value)
+    except RecursionError as error:
+        raise TrustError(f"trust {clip(source)}: nested too deeply") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -20,7 +20,7 @@ from ledger import canonical
 from ledger.checkpoint import head_of
 from ledger.digest import ZERO_DIGEST, digest
 from ledger.entry import Entry, parse_entry
-from ledger.envelope import Envelope, parse_envelope
+from ledger.envelope import ENVELOPE_MAX_BYTES, Envelope, parse_envelope
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError
 from ledger.line import ENTRY_PREFIX, HEAD_PREFIX, parse_entry_line, parse_head_line
 from ledger.merkle import Frontier, leaf_hash
@@ -46,6 +46,7 @@ COMMIT_MAX_ENTRIES: Final = 8_192
 SEGMENT_MAX_BYTES: Final = 64 << 20
 SEGMENT_MAX_ENTRIES: Final = 8_192
 
+_LINE_MAX_BYTES: Final = ENVELOPE_MAX_BYTES + 1024
 _SEGMENT = re.compile(r"([0-9]{16})\.jsonl")
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|["{}]', re.DOTALL)
 
@@ -317,7 +318,7 @@ def classify_rest(rest: Rest) -> None:
     # A head line holds one closing brace, its last byte: a torn one stops before it.
     if text.startswith(HEAD_PREFIX) and b"}" in text:
         raise DamagedError(f"{where}: the last head line is whole but is not what it claims", where=where)
-    if not _could_begin_a_line(text):
+    if not _could_begin_a_line(text) or len(text) > _LINE_MAX_BYTES:
         raise DamagedError(f"{where}: the last bytes begin no line of a journal", where=where)
 
 

@@ -158,3 +158,9 @@ def test_unpinning_takes_out_a_name_and_keeps_the_rest():
     with pytest.raises(TrustError) as caught:
         unpin(text, "nobody")
     assert caught.value.code == "trust.absent"
+
+
+@pytest.mark.parametrize("text", ["a." * 5000 + "a=1", "a=" + "[" * 50_000, "a=" + "{b=" * 5000 + "1" + "}" * 5000])
+def test_a_file_that_nests_without_end_is_refused(text):
+    with pytest.raises(TrustError):
+        parse_trust(text.encode(), source="test")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ledger.envelope import ENVELOPE_MAX_BYTES
 from tests.reference.build import Builder
 from verify.chain import Segment
 from verify.ledger import verify_ledger
@@ -150,3 +151,9 @@ def test_a_journal_without_any_head_holds_nothing():
     verdict = verify_ledger((Segment("a", 0, WHOLE[: WHOLE.index(b"\n") + 1]),), trust=LEDGER.trust())
     assert verdict.exit == 1
     assert {"head.missing", "coverage.empty"} <= {check.code for check in verdict.findings}
+
+
+def test_bytes_longer_than_any_line_are_damage_and_are_not_read_one_by_one():
+    line = b'{"entry":{"envelope":"' + b"a" * (ENVELOPE_MAX_BYTES + 1024)
+    assert outcome(WHOLE + line[: ENVELOPE_MAX_BYTES + 1024])[0] == 0
+    assert outcome(WHOLE + line)[0] == 1
