@@ -133,14 +133,14 @@ def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> T
         raise TrustError(f"trust {clip(source)}: not TOML: {error}") from error
     try:
         file = _FILE.validate_python(value)
-    except RecursionError as error:
-        raise TrustError(f"trust {clip(source)}: nested too deeply") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise TrustError(
-            f"trust {clip(source)}: {where}: {first['msg'].lower()}, got {clip(first.get('input'))}", where=where
-        ) from error
+        try:
+            got = clip(first.get("input"))
+        except RecursionError:
+            got = "a value that nests too deeply"
+        raise TrustError(f"trust {clip(source)}: {where}: {first['msg'].lower()}, got {got}", where=where) from error
     roles: dict[str, tuple[str, str]] = {}
     keyed = (
         *(("origin", found.name, found.log_key) for found in file.origin),
