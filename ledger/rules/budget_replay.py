@@ -1,0 +1,231 @@
+"""Budgets re-proved: a fold over receipts in chain order that finds the first act which its limits did not admit.
+
+The fold asks the same functions as the recorder does: it keeps the budgets of all open runs, sets aside what each intent says,
+and settles what each outcome and resolution says. Time limits are judged at the close, by the duration that the run gives.
+
+Source: docs/spec/rules/budgets.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Resolution, Run, Step
+from ledger.rules.amounts import DURATION, UNKNOWN, is_edge
+from ledger.rules.breach import Breach, Doubt, Finding
+from ledger.rules.budget import (
+    Budget,
+    Hold,
+    Line,
+    Refused,
+    admit_child,
+    count_closed,
+    count_opened,
+    count_written,
+    draw_of,
+    hold,
+    kept_time,
+    reserve,
+    settle,
+    settled_of,
+)
+from ledger.words import OutcomeStatus, Reason
+
+__all__ = ["BudgetReplay"]
+
+_STRUCTURE: Final = frozenset({"receipts", "depth", "fanout", "concurrency"})
+
+
+@dataclass(slots=True)
+class _RunBudget:
+    parent: str | None
+    root: str
+    budget: Budget
+    started: dict[str | None, int] = field(default_factory=dict)
+    """Child runs by the intent that started them."""
+    longest_ms: int = 0
+    """The longest act: the run took no less."""
+    held: set[str] = field(default_factory=set)
+    """Intents of the run that hold something."""
+
+
+class BudgetReplay:
+    """Budgets of the runs of one ledger, folded over its receipts; forgets a tree of runs when its outermost run closes."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _RunBudget] = {}
+        self._holds: dict[str, tuple[str, Hold]] = {}
+        """Intent -> its run, and what it holds."""
+        self._trees: dict[str, list[str]] = {}
+
+    def budget_of(self, run: str) -> Budget | None:
+        """Return the budget of a run as it stands, None for a run that never opened or whose tree is closed."""
+        found = self._runs.get(run)
+        return None if found is None else found.budget
+
+    def budgets_of(self, run: str) -> tuple[Budget, ...]:
+        """Return the budgets that an act of this run draws on: its own, its parent's, and so on."""
+        return tuple(self._runs[each].budget for each in self._path(run))
+
+    def soft_limit_passed(self, intent: Intent) -> Refused | None:
+        """Return the soft limit that an intent would pass if it stood next, None if it would pass none."""
+        found = reserve(self.budgets_of(intent.run), draw_of(intent.reserved))
+        return None if isinstance(found, Refused) else found.asks
+
+    def see(self, index: int, id_: str, receipt: Receipt) -> list[Finding]:
+        """Return what one receipt shows, and take it into account. Receipts come in chain order, each once."""
+        match receipt:
+            case Opening():
+                return self._open(index, id_, receipt)
+            case Intent():
+                return self._intend(index, id_, receipt)
+            case Outcome():
+                return self._end(index, receipt)
+            case Resolution():
+                return self._resolve(index, receipt)
+            case Run():
+                return self._close(index, receipt)
+            case Decision() | Step():
+                self._put(receipt.run, count_written(self.budgets_of(receipt.run)))
+                return []
+            case _:
+                return []
+
+    def _open(self, index: int, id_: str, opening: Opening) -> list[Finding]:
+        parent = opening.parent_opening if opening.parent_opening in self._runs else None
+        findings: list[Finding] = []
+        if parent is not None:
+            above = self._runs[parent]
+            siblings = above.started.get(opening.parent_intent, 0)
+            refused = admit_child(self.budgets_of(parent), siblings=siblings, limits=opening.limits)
+            above.started[opening.parent_intent] = siblings + 1
+            if refused is not None:
+                findings.append(_breach(index, refused, child=True))
+        root = id_ if parent is None else self._runs[parent].root
+        self._runs[id_] = _RunBudget(parent, root, Budget.of(opening.limits))
+        self._trees.setdefault(root, []).append(id_)
+        self._put(id_, count_opened(self.budgets_of(id_)))
+        return findings
+
+    def _intend(self, index: int, id_: str, intent: Intent) -> list[Finding]:
+        budgets, draw = self.budgets_of(intent.run), draw_of(intent.reserved)
+        found = reserve(budgets, draw)
+        findings: list[Finding] = []
+        if isinstance(found, Refused):
+            findings.append(_judge(index, found, draw))
+            found = hold(budgets, draw)
+        self._put(intent.run, found.budgets)
+        if intent.run in self._runs:
+            self._holds[id_] = (intent.run, found.hold)
+            self._runs[intent.run].held.add(id_)
+        return findings
+
+    def _end(self, index: int, outcome: Outcome) -> list[Finding]:
+        found = self._runs.get(outcome.run)
+        if found is None or outcome.intent not in self._holds:
+            return []
+        found.longest_ms = max(found.longest_ms, outcome.duration_ms)
+        return self._settle(index, outcome.intent, outcome.status, settled_of(outcome.charges))
+
+    def _resolve(self, index: int, resolution: Resolution) -> list[Finding]:
+        if resolution.intent not in self._holds:
+            return []
+        happened = resolution.happened == "happened"
+        status = OutcomeStatus.COMMITTED if happened else OutcomeStatus.FAILED
+        return self._settle(index, resolution.intent, status, settled_of(resolution.charges))
+
+    def _settle(self, index: int, intent: str, status: OutcomeStatus, settled: dict[str, int | str]) -> list[Finding]:
+        run, held = self._holds.pop(intent)
+        budgets = self.budgets_of(run)
+        after, kept = settle(budgets, held, status, settled)
+        if kept:
+            self._holds[intent] = (run, kept)
+        else:
+            self._runs[run].held.discard(intent)
+        self._put(run, after)
+        findings = [
+            Breach("budget.overspent", index, f"{meter}: spent {line.spent + line.reserved}, limit {line.limit}")
+            for old, new in zip(budgets, after, strict=True)
+            for meter, line in new.lines.items()
+            if line.limit is not None and _passes(line, old.lines[meter])
+        ]
+        doubts = [
+            Doubt("budget.basis_unknown", index, f"{meter}: what it cost is not known")
+            for meter, amount in settled.items()
+            if amount == UNKNOWN and any(_is_limited(budget, meter) for budget in budgets)
+        ]
+        return [*findings, *doubts]
+
+    def _close(self, index: int, run: Run) -> list[Finding]:
+        found = self._runs.get(run.run)
+        if found is None:
+            return []
+        findings: list[Finding] = []
+        line = found.budget.lines.get(DURATION)
+        if line is not None and line.limit is not None:
+            known = run.duration_ms != "unknown"
+            took = max(found.longest_ms, run.duration_ms if isinstance(run.duration_ms, int) else 0)
+            if not kept_time(found.budget, took):
+                findings.append(
+                    Breach(
+                        "budget.over_time", index, f"duration_ms: took {took}, limit {line.limit}, grace {line.grace}"
+                    )
+                )
+            elif not known:
+                findings.append(Doubt("budget.time_unknown", index, f"duration_ms: limit {line.limit}, took unknown"))
+        self._put(run.run, count_closed(self.budgets_of(run.run)))
+        if run.run == found.root:
+            self._forget(run.run)
+        return findings
+
+    def _forget(self, root: str) -> None:
+        for run in self._trees.pop(root, ()):
+            for intent in self._runs.pop(run).held:
+                del self._holds[intent]
+
+    def _path(self, run: str) -> list[str]:
+        path: list[str] = []
+        at: str | None = run
+        while at is not None and at in self._runs:
+            path.append(at)
+            at = self._runs[at].parent
+        return path
+
+    def _put(self, run: str, budgets: tuple[Budget, ...]) -> None:
+        for each, budget in zip(self._path(run), budgets, strict=True):
+            self._runs[each].budget = budget
+
+
+def _passes(line: Line, before: Line) -> bool:
+    """Return whether a limited meter stands past its limit and grace, farther than before."""
+    total = line.spent + line.reserved
+    return total > (line.limit or 0) + line.grace and total > before.spent + before.reserved
+
+
+def _is_limited(budget: Budget, meter: str) -> bool:
+    line = budget.lines.get(meter)
+    return line is not None and line.limit is not None
+
+
+def _judge(index: int, refused: Refused, draw: dict[str, int | str]) -> Finding:
+    """Return what a refused intent shows: one whose price is said to be unknown leaves it open."""
+    if refused.reason is Reason.PRICE_UNKNOWN and draw.get(refused.meter) == UNKNOWN:
+        return Doubt("budget.basis_unknown", index, refused.message)
+    return _breach(index, refused)
+
+
+def _breach(index: int, refused: Refused, *, child: bool = False) -> Breach:
+    if refused.reason is Reason.OVERRUN:
+        code = "budget.act_after_overrun"
+    elif refused.reason is Reason.PRICE_UNKNOWN:
+        code = "budget.unknown_price"
+    elif child and refused.meter not in _STRUCTURE:
+        code = "budget.widened"
+    elif refused.meter in _STRUCTURE:
+        code = "budget.structure"
+    elif is_edge(refused.meter):
+        code = "budget.attempts"
+    else:
+        code = "budget.overspent"
+    return Breach(code, index, refused.message)
