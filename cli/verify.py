@@ -20,6 +20,7 @@ from cli.text import console, escape, print_json, say, short
 from cli.trustfile import read_trust
 from ledger.checkpoint import head_of
 from ledger.errors import LedgerError, NotFoundError, clip
+from ledger.keys import is_key_id
 from ledger.note import NOTE_MAX_BYTES
 from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
@@ -30,6 +31,7 @@ from verify.report import Check, Verdict
 __all__ = ["print_verdict", "register"]
 
 _REFERENCE = re.compile(r"latest|(?:sha256:)?[0-9a-f]{8,64}")
+_UNPINNED = frozenset({"trust.log_key_unpinned", "trust.issuer_unpinned"})
 _MARKS = {
     "ok": ("ok", "green"),
     "failed": ("FAILED", "bold red"),
@@ -230,26 +232,16 @@ def _extent(verdict: Verdict) -> str:
         if count
     ]
     number = verdict.coverage.count
-    looked = f"{number:,} receipt{'' if number == 1 else 's'}{': ' if ways else ''}{', '.join(ways)}"
+    one, many = ("receipt", "receipts") if ways else ("entry", "entries")
+    looked = f"{number:,} {one if number == 1 else many}{': ' if ways else ''}{', '.join(ways)}"
     return f"{looked}; head {escape(head.origin)} size {head.size:,} root {short('sha256:' + head.root.hex())}"
 
 
 def _print_way_on(verdict: Verdict, options: Shared) -> None:
     """Say what a person can do about what could not be established."""
     codes = {check.code for check in verdict.findings}
-    if "trust.log_key_unpinned" in codes or "trust.issuer_unpinned" in codes:
-        folder = Path(verdict.subject) if Path(verdict.subject).is_dir() else _folder(options)
-        if folder is None:
-            return
-        try:
-            header = Reader(folder).header()
-        except LedgerError:
-            return
-        say("\nnobody vouches for this signer yet. Compare with the ledger's owner, by another way than this copy:")
-        say(f"  origin     {escape(header.ledger)}\n  log key    {header.log_key}\n  issuer key {header.issuer.key}")
-        say("then, if they are the same, pin them:")
-        to = f" --trust {_quoted(options.trust)}" if options.trust is not None else ""
-        say(f"  {program_name()} trust add {_quoted(folder)}{to}")
+    if codes & _UNPINNED:
+        _print_pins(verdict, options)
     elif "run.open" in codes:
         say("\nif what drove this run is gone, end it from its record, or go on with it:")
         at = f"-L {_quoted(options.ledger)} " if options.ledger is not None else ""
@@ -258,7 +250,36 @@ def _print_way_on(verdict: Verdict, options: Shared) -> None:
         say("\nthis machine has seen more of this ledger. Ask its owner what became of the rest.")
 
 
-def _quoted(path: Path) -> str:
+def _print_pins(verdict: Verdict, options: Shared) -> None:
+    """Print the keys of a stranger, and the lines that would pin them: of a ledger its header, of a file what it shows."""
+    folder = Path(verdict.subject) if Path(verdict.subject).is_dir() else _folder(options)
+    try:
+        header = None if folder is None else Reader(folder).header()
+    except LedgerError:
+        header = None
+    to = f" --trust {_quoted(options.trust)}" if options.trust is not None else ""
+    ours = str(folder) == verdict.subject or (
+        header is not None and verdict.head is not None and header.ledger == verdict.head.origin
+    )
+    shown: dict[str, str] = {}
+    if header is not None and folder is not None and ours:
+        keys = f"  origin     {escape(header.ledger)}\n  log key    {header.log_key}\n  issuer key {header.issuer.key}"
+        shown[keys] = f"  {program_name()} trust add {_quoted(folder)}{to}"
+    else:
+        for check in verdict.findings:
+            role, _, name = (check.where or "").partition(" ")
+            key = check.message.rpartition(" ")[2]
+            if check.code in _UNPINNED and is_key_id(key):
+                line = f"  {program_name()} trust add {_quoted(name)} --role {role} --key {key}{to}"
+                shown[f"  {role:<7} {escape(name)}\n  key     {key}"] = line
+    if shown:
+        say("\nnobody vouches for this signer yet. Compare with the ledger's owner, by another way than this copy:")
+        say("\n".join(shown))
+        say("then, if they are the same, pin them:")
+        say("\n".join(shown.values()))
+
+
+def _quoted(path: Path | str) -> str:
     return escape(shlex.quote(str(path)))
 
 

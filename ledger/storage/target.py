@@ -136,7 +136,9 @@ class Target:
                     made += 1
             except OSError as error:
                 raise storage_error(error, path) from error
-        for folder in touched:
+        # Also the folders above: those of a publication that was killed are there, and may not be on the disk.
+        above = {parent for folder in touched for parent in folder.parents if self._folder in parent.parents}
+        for folder in touched | above | {self._folder}:
             fsync_folder(folder)
         return made
 
