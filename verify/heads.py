@@ -262,8 +262,9 @@ class HeadFold:
         if keyring is None:
             return
         self._key_changed = True
-        if known and keyring.log_keys != known:
-            self._signers = keyring.log_keys[len(known) - 1 :]
+        # Also where the first commit rotates the key that its header names: anybody can write such a header.
+        if len(keyring.log_keys) > max(len(known), 1):
+            self._signers = keyring.log_keys[max(len(known) - 1, 0) :]
         self.origin = keyring.origin
         try:
             self._mark = NoteKey(self.origin, ED25519, parse_key_id(keyring.log_key)).key_id

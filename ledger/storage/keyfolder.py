@@ -4,10 +4,11 @@
     next/issuer.pem  log.pem         committed; may be kept elsewhere
     next/issuer.after.pem  ...       made for a rotation that is under way, committed by it
     retired-issuer-0.pem  ...        in force once
-    rotating                         a rotation is under way, or was when its process ended
+    rotating                         which rotation is under way, or was when its process ended: role, commitment that it makes
 
 A rotation writes every key that it needs before its receipt is appended. The receipt decides: before it nothing moved, after it
 the files can be put in their places by whoever comes next, as often as needed. `settle_keys` does that, under the ledger's lock.
+A rotation that this folder did not begin is not followed, even where the key in force is here: somebody else has the key after it.
 
 Source: docs/spec/keys.md, "Key files".
 """
@@ -59,7 +60,6 @@ def begin_rotation(
     Raises:
         KeyFileError, StorageError: nothing is rotated; what was made is used by the next attempt.
     """
-    replace(folder / _MARK, f"{role}\n".encode("ascii"), mode=0o600, durable=True)
     place = folder / "next" / f"{role}.pem"
     if place.exists():
         if read_key(place, passphrase=passphrase).seed != following.seed:
@@ -71,11 +71,13 @@ def begin_rotation(
             )
     else:
         write_key(place, following, passphrase=passphrase)
-    if after is not None:
-        return create_key(after, passphrase=passphrase), after
-    made = _after(folder, role)
-    key = read_key(made, passphrase=passphrase) if made.exists() else create_key(made, passphrase=passphrase)
-    return key, place
+    made = after if after is not None else _after(folder, role)
+    if after is None and made.exists():
+        key = read_key(made, passphrase=passphrase)
+    else:
+        key = create_key(made, passphrase=passphrase)
+    replace(folder / _MARK, _print_mark(role, next_digest(key.key)), mode=0o600, durable=True)
+    return key, after or place
 
 
 def cancel_rotation(folder: Path, role: str, *, brought: bool) -> None:
@@ -105,25 +107,33 @@ def settle_keys(
         passphrase: of all files.
 
     Raises:
-        KeyFileError: a key in force is in none of the files (`keyfile.not_in_force`).
+        KeyFileError: a key in force is in none of the files, or was put in force from elsewhere (`keyfile.not_in_force`).
     """
+    begun = _read_mark(folder)
+    done = False
     for role, (in_force, committed) in (("issuer", issuer), ("log", log)):
-        _settle(folder, role, in_force, committed, passphrase)
-    try:
-        (folder / _MARK).unlink(missing_ok=True)
-    except OSError as error:
-        raise storage_error(error, folder) from error
+        own = committed is not None and begun == _print_mark(role, committed)
+        _settle(folder, role, in_force, committed, own=own, passphrase=passphrase)
+        done = done or own
+    # A mark of a rotation that is not in the journal stays: its process may be about to append it.
+    if done:
+        try:
+            (folder / _MARK).unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(error, folder) from error
     return read_ledger_keys(folder, passphrase=passphrase)
 
 
-def _settle(folder: Path, role: str, in_force: str, committed: str | None, passphrase: str | None) -> None:
+def _settle(
+    folder: Path, role: str, in_force: str, committed: str | None, *, own: bool, passphrase: str | None
+) -> None:
     current, following, after = folder / f"{role}.pem", folder / "next" / f"{role}.pem", _after(folder, role)
     if not current.exists() or read_key(current, passphrase=passphrase).key != in_force:
-        if not following.exists() or read_key(following, passphrase=passphrase).key != in_force:
+        if not own or not following.exists() or read_key(following, passphrase=passphrase).key != in_force:
             raise KeyFileError(
-                f"keys: the {role} key in force, {in_force}, is not in {folder}",
+                f"keys: the {role} key in force, {in_force}, was not put in force from {folder}",
                 code="keyfile.not_in_force",
-                hint="it was rotated elsewhere, or by somebody who holds the next keys: only the key in force goes on",
+                hint="bring the key folder that rotated it; if nobody of yours did, somebody else holds the next keys",
                 where=str(current),
             )
         if current.exists():
@@ -153,6 +163,19 @@ def _move(source: Path, target: Path) -> None:
     fsync_folder(target.parent)
     if source.parent != target.parent:
         fsync_folder(source.parent)
+
+
+def _print_mark(role: str, commitment: str) -> bytes:
+    return f"{role} {commitment}\n".encode("ascii")
+
+
+def _read_mark(folder: Path) -> bytes:
+    try:
+        return (folder / _MARK).read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise storage_error(error, folder / _MARK) from error
 
 
 def _after(folder: Path, role: str) -> Path:
