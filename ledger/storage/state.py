@@ -215,8 +215,8 @@ class State:
     def save(self, tail: Tail, keyring: Keyring) -> None:
         """Write what changed with the stamp of the tail that it leads to."""
         db, changes = self._connection(), self._changes
-        db.execute("BEGIN IMMEDIATE")
         try:
+            db.execute("BEGIN IMMEDIATE")
             self._save_ids(db)
             db.executemany("DELETE FROM pending WHERE id = ?", [(id_,) for id_ in changes.gone])
             db.executemany(
@@ -231,7 +231,8 @@ class State:
             db.execute("INSERT OR REPLACE INTO stamp VALUES (1, ?, ?)", stamp)
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:
+                db.execute("ROLLBACK")
             raise
         self._changes = _Changes()
 
