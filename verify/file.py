@@ -18,7 +18,8 @@ Source: docs/spec/bundles.md, docs/reference/verdicts.md.
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, TypeAlias
+from dataclasses import replace
+from typing import Final, Literal, TypeAlias, assert_never
 
 import orjson
 
@@ -84,7 +85,15 @@ def verify_file(
         remembered: gives the note remembered for an origin.
         options: what is asked for.
     """
-    match kind_of(data):
+    kind = kind_of(data)
+    verdict = _judge(kind, data, subject, trust, remembered, options)
+    return verdict if kind == "unknown" else replace(verdict, notes=(f"{subject}: judged as {kind}", *verdict.notes))
+
+
+def _judge(
+    kind: FileKind, data: bytes, subject: str, trust: Trust | None, remembered: Remembered | None, options: Options
+) -> Verdict:
+    match kind:
         case "bundle":
             try:
                 bundle = parse_bundle(data)
@@ -104,8 +113,10 @@ def verify_file(
             return verify_head(data, subject=subject, trust=trust, remembered=remembered, options=options)
         case "envelope" | "receipt":
             return verify_receipt(data, trust=trust, options=options)
-        case _:
+        case "unknown":
             return _refused(subject, "subject.unknown", "", trust, options)
+        case _:
+            assert_never(kind)
 
 
 def kind_of(data: bytes) -> FileKind:
