@@ -325,9 +325,10 @@ class State:
 
     def _with_changes(self, rows: list[tuple[Any, ...]], wanted: Callable[[Pending], bool]) -> list[Pending]:
         changes = self._changes
-        found = [p for row in rows if (p := _pending_of(row)).id not in changes.gone]
-        found += [pending for pending in changes.pending.values() if wanted(pending)]
-        return sorted(found, key=lambda pending: pending.index)
+        # What changed here may have been saved meanwhile by another process.
+        found = {p.id: p for row in rows if (p := _pending_of(row)).id not in changes.gone}
+        found |= {pending.id: pending for pending in changes.pending.values() if wanted(pending)}
+        return sorted(found.values(), key=lambda pending: pending.index)
 
     def add_pending(self, pending: Pending) -> None:
         """Keep a receipt that nothing commits yet."""

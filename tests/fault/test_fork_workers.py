@@ -260,6 +260,22 @@ def test_a_state_saved_by_one_process_is_not_spoiled_by_another(tmp_path: Path) 
     check_all(again, [])
 
 
+def test_what_one_process_has_not_saved_and_another_has_counts_once(tmp_path: Path) -> None:
+    one, other = new_ledger(tmp_path), open_ledger(tmp_path)
+    run = one.run("work")
+    one.close()
+    run.call("lost").__enter__()
+    with run.call("delegate") as call:
+        child = call.run("child")
+        child.close()
+        other.look(lambda view: None)
+        other.close()
+    run.close()
+    journal = check_all(one, [])
+    assert len(journal.of("outcome")) == 2
+    assert len(journal.of("run")) == 2
+
+
 def test_threads_record_calls_of_one_run(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
     failed: list[BaseException] = []
