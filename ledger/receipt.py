@@ -62,6 +62,7 @@ __all__ = [
     "Resolution",
     "Run",
     "Step",
+    "WouldHave",
     "act_digest",
     "children_of",
     "parse_receipt",
@@ -166,6 +167,13 @@ class Opening(Common):
     """Receipt id of the intent of the call that started this run."""
 
 
+class WouldHave(Member):
+    """What a policy that only observes would have decided about an act that ran."""
+
+    status: Literal["denied", "waiting"]
+    reason: Why
+
+
 class Intent(InRun):
     """About to act. Durable before the act."""
 
@@ -179,6 +187,8 @@ class Intent(InRun):
     grant: Digest | None = None
     rule: Name | None = None
     """The rule that allowed it."""
+    would_have: WouldHave | None = None
+    """Where the policy only observes and would not have let it run: what it would have decided."""
     approvals: Digests = ()
     artifacts: Artifacts = ()
 

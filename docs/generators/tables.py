@@ -17,7 +17,7 @@ _NAMED = {
 }
 _OBJECTS = (
     "Issuer", "Producer", "Source", "NextKeys", "Continues", "Actor", "Adapter", "Limit", "Act", "Tool",
-    "CurrencyAmount", "Effect", "Charge", "Artifact", "Evaluator", "Answer",
+    "CurrencyAmount", "Effect", "WouldHave", "Charge", "Artifact", "Evaluator", "Answer",
 )  # fmt: skip
 _LISTED = {"Reason": "[Reason](words.md#reasons)", "Json": "any canonical value"}
 
