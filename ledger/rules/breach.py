@@ -44,6 +44,7 @@ BREACH_CODES: Final = {
     "policy.breach": "An act was admitted that the policy in force forbids.",
     "policy.other": "An act was decided under another policy than the one its run was opened under.",
     "policy.widened": "A run goes on, or a child run starts, under a policy that allows more than the one before.",
+    "policy.unrecorded": "An act that a policy only observes does not say what the policy would have decided.",
     "approval.missing": "An act was admitted without the approvals that it needs.",
     "approval.mismatch": "An act uses an approval for another act, state, policy, role or run.",
     "approval.reused": "An act uses an approval whose uses are used up.",
@@ -67,6 +68,5 @@ DOUBT_CODES: Final = {
     "policy.unreadable": "The policy document cannot be read.",
     "policy.arguments_absent": "What the policy looks at in the arguments is not there.",
     "approval.unpinned": "The trust in use does not name the approver with this key and role.",
-    "effect.unsettled": "An effect is ambiguous: nobody knows whether it happened.",
 }
 """Code -> its meaning. None of them is a breach: what depends on it is not checked, exit 3 where it was asked for."""

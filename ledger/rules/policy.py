@@ -102,6 +102,8 @@ class Decision:
     roles: tuple[str, ...] = ()
     needed: int = 0
     expires_ms: int = 0
+    standing: bool = True
+    """Whether a standing approval may answer it; not where the policy always asks."""
     observed: bool = False
 
     @property
@@ -134,23 +136,29 @@ def decide(
     found = _by_tools(policy, act, names, given, unseen)
     if found.answer is not Answer.DENY and policy.rules is not None:
         found = strictest((_by_rules(policy, policy.rules, act), found))
-    if found.answer is Answer.ALLOW:
-        found = _always_ask(policy, names, given, unseen) or found
+    always = _always_ask(policy, names, given, unseen) if found.answer is not Answer.DENY else None
+    if always is not None:
+        # The rule's own roles stand; a standing approval no longer does.
+        found = always if found.answer is Answer.ALLOW else replace(found, standing=False)
     return replace(found, observed=True) if policy.observed and found.answer is not Answer.ALLOW else found
 
 
 def strictest(decisions: Iterable[Decision]) -> Decision:
     """Return the strictest of some decisions, the first of equally strict ones.
 
-    Where two of them ask, all roles that either names and the larger number of approvals stand.
+    Where several ask, the roles are those of the first that names any, and the number of approvals is the largest.
     """
     found = None
     for each in decisions:
         if found is None or each.answer > found.answer:
             found = each
         elif found.answer is each.answer is Answer.ASK:
-            roles = found.roles + tuple(role for role in each.roles if role not in found.roles)
-            found = replace(found, roles=roles, needed=max(found.needed, each.needed))
+            found = replace(
+                found,
+                roles=found.roles or each.roles,
+                needed=max(found.needed, each.needed),
+                standing=found.standing and each.standing,
+            )
     if found is None:
         raise ValueError("no decisions")
     return found
@@ -228,7 +236,7 @@ def _always_ask(
 ) -> Decision | None:
     for place, rule in enumerate(policy.always_ask):
         if rule.covers(names, arguments, absent=unseen == "hinders", denies=True):
-            return _asking(policy, f"always_ask[{place}]")
+            return replace(_asking(policy, f"always_ask[{place}]"), standing=False)
     return None
 
 

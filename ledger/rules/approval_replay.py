@@ -1,0 +1,164 @@
+"""Approvals re-proved: a fold over receipts in chain order that finds an act which ran on approvals that do not cover it.
+
+Approvals that nobody uses are no finding, whatever they say. Times are measured by the recorder's clock, `recorded_at` of the
+entries, and the requests and answers come before the acts that use them, by index.
+
+Source: docs/spec/rules/approvals.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ledger.receipt import Approval, Decision, Header, Intent, Key, Opening, Receipt, Run
+from ledger.rules.approval import (
+    Answer,
+    Approver,
+    Ballot,
+    Need,
+    Rejected,
+    answer_of,
+    check_answer,
+    check_approver,
+    check_use,
+    request_of,
+    take,
+    use,
+)
+from ledger.rules.breach import Breach, Doubt, Finding
+
+__all__ = ["ApprovalReplay"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An approval of the chain: its answer, why it was not taken, and how many uses it has left."""
+
+    answer: Answer
+    fault: Rejected | None
+    left: int
+
+
+class ApprovalReplay:
+    """Requests and approvals of one ledger, folded over its receipts."""
+
+    def __init__(self, approvers: Mapping[str, Approver]) -> None:
+        self._approvers = approvers
+        self._keys: set[str] = set()
+        """Keys of the ledger itself: they never approve."""
+        self._barred: dict[str, frozenset[str]] = {}
+        """Open run -> names and keys that act in it or record it."""
+        self._ballots: dict[str, Ballot] = {}
+        self._waiting: dict[str, dict[str, str]] = {}
+        """Open run -> act digest -> the newest request for it that a rule, not a limit, made."""
+        self._kept: dict[str, _Kept] = {}
+
+    def see(self, index: int, id_: str, receipt: Receipt, *, now: str, need: Need | None, known: bool) -> list[Finding]:
+        """Return what one receipt shows, and take it into account.
+
+        Args:
+            index: Of its entry.
+            id_: Its receipt id.
+            receipt: The receipt.
+            now: `recorded_at` of its entry.
+            need: For an intent, what its policy and its soft limits ask for; None for nothing.
+            known: Whether `need` says all: its policy could be read and decided.
+        """
+        match receipt:
+            case Header():
+                self._keys |= {receipt.issuer.key, receipt.log_key}
+            case Key():
+                self._keys.add(receipt.key)
+            case Opening():
+                self._barred[id_] = frozenset({receipt.issuer.key, receipt.issuer.name, receipt.actor.agent})
+            case Decision() if receipt.status == "waiting":
+                self._ballots[id_] = Ballot(request_of(id_, receipt))
+                if receipt.meter is None:
+                    self._waiting.setdefault(receipt.run, {})[receipt.act_digest] = id_
+            case Approval():
+                self._take(id_, receipt, now)
+            case Intent():
+                return self._intend(index, receipt, now, need, known=known)
+            case Run():
+                self._waiting.pop(receipt.run, None)
+            case _:
+                pass
+        return []
+
+    def _take(self, id_: str, approval: Approval, now: str) -> None:
+        answer = answer_of(id_, approval)
+        ballot = self._ballots.get(answer.request or "")
+        barred = frozenset(self._keys) | self._barred.get(answer.run or "", frozenset())
+        fault = check_approver(answer, approvers=self._approvers, barred=barred)
+        if ballot is not None:
+            wrong = check_answer(ballot.request, answer, now=now)
+            taken = take(ballot, answer) if wrong is None else wrong
+            if isinstance(taken, Rejected):
+                fault = taken
+            elif fault is None or fault.code == "approval.unpinned":
+                # One that trust does not name counts until it is used: then nobody knows whether it may.
+                self._ballots[ballot.request.id] = taken
+        self._kept[id_] = _Kept(answer, fault, answer.uses)
+
+    def _intend(self, index: int, intent: Intent, now: str, need: Need | None, *, known: bool) -> list[Finding]:
+        if not intent.approvals:
+            asked = need is not None or (not known and intent.act_digest in self._waiting.get(intent.run, {}))
+            return [Breach("approval.missing", index, "approvals: got none")] if asked else []
+        need = need or self._need_of(intent)
+        findings: list[Finding] = []
+        keys: set[str] = set()
+        for id_ in intent.approvals:
+            kept = self._kept.get(id_)
+            if kept is None:
+                findings.append(Breach("approval.unknown", index, f"approval {id_[:15]}: does not stand before it"))
+                continue
+            found = self._judge(index, need, kept, now)
+            if found is not None:
+                findings.append(found)
+            if not isinstance(found, Breach):
+                if kept.answer.key in keys:
+                    findings.append(Breach("approval.reused", index, f"approval {id_[:15]}: its key counts already"))
+                keys.add(kept.answer.key)
+            self._use(id_, kept)
+        if len(keys) < need.needed and not any(isinstance(each, Breach) for each in findings):
+            findings.append(Breach("approval.missing", index, f"approvals: got {len(keys)}, expected {need.needed}"))
+        return findings
+
+    def _judge(self, index: int, need: Need, kept: _Kept, now: str) -> Finding | None:
+        answer = kept.answer
+        ballot = self._ballots.get(answer.request or "")
+        if answer.request is not None and ballot is None:
+            return Breach("approval.unknown", index, f"approval {answer.id[:15]}: answers no request before it")
+        barred = frozenset(self._keys) | self._barred.get(need.run, frozenset())
+        fault = check_approver(answer, approvers=self._approvers, barred=barred)
+        if fault is None or fault.code == "approval.unpinned":
+            current = ballot is None or ballot.answers.get(answer.key, answer).granted
+            wrong = kept.fault if kept.fault is not None and kept.fault.code != "approval.unpinned" else None
+            wrong = wrong or check_use(need, answer, now=now, left=kept.left, current=current)
+            fault = wrong or fault
+        if fault is None:
+            return None
+        kind = Doubt if fault.code == "approval.unpinned" else Breach
+        return kind(fault.code, index, f"approval {answer.id[:15]}: {fault.message}")
+
+    def _need_of(self, intent: Intent) -> Need:
+        """Return what an act needs where its policy does not say: what the requests ask for that its approvals answer."""
+        found = [self._kept[each].answer.request for each in intent.approvals if each in self._kept]
+        requests = [self._ballots[each].request for each in found if each is not None and each in self._ballots]
+        first = requests[0] if requests else None
+        return Need(
+            act_digest=intent.act_digest,
+            act_name=intent.act.name,
+            run=intent.run,
+            precondition=intent.act.precondition,
+            policy=intent.policy,
+            roles=first.roles if first is not None else (),
+            needed=max((request.needed for request in requests), default=1),
+        )
+
+    def _use(self, id_: str, kept: _Kept) -> None:
+        self._kept[id_] = _Kept(kept.answer, kept.fault, kept.left - 1)
+        ballot = self._ballots.get(kept.answer.request or "")
+        if ballot is not None and kept.answer.key in ballot.answers:
+            self._ballots[ballot.request.id] = use(ballot)

@@ -1,0 +1,94 @@
+"""All rules re-proved in one fold: what `verify` asks over the receipts of a ledger, in chain order.
+
+    replay = Replay(approvers=..., document_of=..., arguments_of=...)
+    for index, id_, receipt, recorded_at in chain:
+        replay.see(index, id_, receipt, recorded_at=recorded_at)
+    replay.breach   # the first receipt that a rule forbids, None if there is none
+
+Source: docs/spec/rules/README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ledger.canonical import JsonValue
+from ledger.receipt import Intent, Receipt
+from ledger.rules.approval import Approver, Need
+from ledger.rules.approval_replay import ApprovalReplay
+from ledger.rules.breach import Breach, Doubt, Finding
+from ledger.rules.budget_replay import BudgetReplay
+from ledger.rules.effect_replay import EffectReplay
+from ledger.rules.instant import ms_of
+from ledger.rules.policy_replay import ArgumentsOf, DocumentOf, PolicyReplay
+
+__all__ = ["Replay"]
+
+
+def _no_document(_: str) -> bytes | None:
+    return None
+
+
+def _no_arguments(_: Intent) -> Mapping[str, JsonValue] | None:
+    return None
+
+
+@dataclass(slots=True)
+class Replay:
+    """The rules of one ledger, folded over its receipts.
+
+    Args:
+        approvers: Whom trust names as approvers, by name.
+        document_of: Digest -> bytes of a policy document.
+        arguments_of: Intent -> all arguments of its act.
+    """
+
+    approvers: Mapping[str, Approver] = field(default_factory=dict)
+    document_of: DocumentOf = _no_document
+    arguments_of: ArgumentsOf = _no_arguments
+    breach: Breach | None = None
+    """The first breach."""
+    doubts: dict[str, Doubt] = field(default_factory=dict)
+    """The first doubt of each code."""
+    budgets: BudgetReplay = field(default_factory=BudgetReplay)
+    effects: EffectReplay = field(default_factory=EffectReplay)
+    policies: PolicyReplay = field(init=False)
+    approvals: ApprovalReplay = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.policies = PolicyReplay(self.document_of, self.arguments_of)
+        self.approvals = ApprovalReplay(self.approvers)
+
+    def see(self, index: int, id_: str, receipt: Receipt, *, recorded_at: str) -> list[Finding]:
+        """Return what one receipt shows, and take it into account. Receipts come in chain order, each once."""
+        judged = self.policies.see(index, id_, receipt)
+        need = judged.need
+        if isinstance(receipt, Intent) and receipt.would_have is None:
+            need = self._with_soft_limit(receipt, need)
+        findings = [
+            *judged.findings,
+            *self.approvals.see(index, id_, receipt, now=recorded_at, need=need, known=judged.known),
+            *self.effects.see(index, id_, receipt, now_ms=ms_of(recorded_at)),
+            *self.budgets.see(index, id_, receipt),
+        ]
+        for found in findings:
+            if isinstance(found, Doubt):
+                self.doubts.setdefault(found.code, found)
+            elif self.breach is None:
+                self.breach = found
+        return findings
+
+    def _with_soft_limit(self, intent: Intent, need: Need | None) -> Need | None:
+        """Return what an act needs, with the approval that a soft limit asks for."""
+        if self.budgets.soft_limit_passed(intent) is None:
+            return need
+        if need is not None:
+            return replace(need, needed=max(1, need.needed))
+        return Need(
+            act_digest=intent.act_digest,
+            act_name=intent.act.name,
+            run=intent.run,
+            precondition=intent.act.precondition,
+            policy=intent.policy,
+        )
