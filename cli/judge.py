@@ -101,6 +101,7 @@ def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -
             memory=note,
             consistency=lambda old, new: _path(reader, old, new),
             options=asked,
+            whole_ledger=True,
         )
 
     verdict = with_heads(judge(memory), judge, asked)

@@ -63,6 +63,7 @@ def verify_bundle(
     memory: bytes | None = None,
     consistency: Consistency | None = None,
     options: Options = Options(),  # noqa: B008  frozen
+    whole_ledger: bool = False,
 ) -> Verdict:
     """Return the verdict on the subject of a bundle.
 
@@ -72,19 +73,23 @@ def verify_bundle(
         memory: the note remembered for this origin, None where none is.
         consistency: gives proofs that join the bundle's head with the remembered one, where something can.
         options: what is asked for.
+        whole_ledger: whether the head is the newest of a ledger that is at hand, which must not be shorter than remembered.
     """
-    judge = _Judge(bundle, Report(), trust, options)
+    judge = _Judge(bundle, Report(), trust, options, whole_ledger=whole_ledger)
     return judge.verdict(memory, consistency)
 
 
 class _Judge:
     """Judges one bundle; each step reports and leaves what the next ones need."""
 
-    def __init__(self, bundle: Bundle, report: Report, trust: Trust | None, options: Options) -> None:
+    def __init__(
+        self, bundle: Bundle, report: Report, trust: Trust | None, options: Options, *, whole_ledger: bool
+    ) -> None:
         self._bundle = bundle
         self._report = report
         self._trust = trust
         self._options = options
+        self._whole_ledger = whole_ledger
         self._head: Head | None = None
         self._keyring: Keyring | None = None
         self._keyring_indices: list[int] = []
@@ -407,5 +412,5 @@ class _Judge:
             return None
         return check_memory(
             report, self._bundle.checkpoint, head, log_keys=keyring.log_keys, memory=memory,
-            consistency=consistency, options=self._options,
+            consistency=consistency, options=self._options, whole=self._whole_ledger,
         )  # fmt: skip

@@ -112,6 +112,7 @@ def check_memory(
     memory: bytes | None,
     options: Options,
     consistency: Consistency | None = None,
+    whole: bool = False,
 ) -> bytes | None:
     """Report on how a verified head stands to what is remembered; return the note to remember, if that changes."""
     known = None
@@ -121,7 +122,7 @@ def check_memory(
             why = "what is remembered is not a head of this ledger under its log keys"
             report.find("memory", "head.unreconciled", message=why)
             return None
-    result = reconcile(note, head, remembered=known, whole=False, consistency=consistency)
+    result = reconcile(note, head, remembered=known, whole=whole, consistency=consistency)
     report.ran("memory")
     if result.relation is Relation.OLDER_UNPROVEN:
         report.find("memory", "head.unreconciled", message=result.message, asked=options.memory)

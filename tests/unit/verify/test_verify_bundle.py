@@ -319,6 +319,18 @@ def test_an_older_head_is_fine_and_proven_where_a_proof_is_at_hand():
     assert proven.remember is None
 
 
+def test_an_older_head_fails_where_the_evidence_comes_from_the_whole_ledger():
+    bundle, source = older()
+    for proof in (None, source):
+        verdict = verify_bundle(
+            bundle, trust=LEDGER.trust(), memory=LEDGER.notes[-1], consistency=proof, whole_ledger=True
+        )
+        assert (verdict.exit, verdict.remember) == (1, None)
+        assert [check.code for check in verdict.findings] == ["head.shorter"]
+    newest = LEDGER.bundle(LEDGER.rows[-1].id)
+    assert verify_bundle(newest, trust=LEDGER.trust(), memory=LEDGER.notes[-1], whole_ledger=True).exit == 0
+
+
 def test_an_older_head_is_not_established_where_memory_was_asked_for():
     bundle, source = older()
     for given, exit_ in ((None, 3), (source, 0)):
