@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from ledger.canonical import MAX_INTEGER
 from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Resolution, Run, Step
 from ledger.rules.amounts import DURATION, UNKNOWN, is_edge
 from ledger.rules.breach import Breach, Doubt, Finding
@@ -34,6 +35,7 @@ from ledger.words import OutcomeStatus, Reason
 
 __all__ = ["BudgetReplay"]
 
+_NO_LINE: Final = Line()
 _STRUCTURE: Final = frozenset({"receipts", "depth", "fanout", "concurrency"})
 
 
@@ -86,7 +88,11 @@ class BudgetReplay:
                 return self._resolve(index, receipt)
             case Run():
                 return self._close(index, receipt)
-            case Decision() | Step():
+            case Decision():
+                findings = self._refuse(index, receipt)
+                self._put(receipt.run, count_written(self.budgets_of(receipt.run)))
+                return findings
+            case Step():
                 self._put(receipt.run, count_written(self.budgets_of(receipt.run)))
                 return []
             case _:
@@ -127,6 +133,16 @@ class BudgetReplay:
             return []
         found.longest_ms = max(found.longest_ms, outcome.duration_ms)
         return self._settle(index, outcome.intent, outcome.status, settled_of(outcome.charges))
+
+    def _refuse(self, index: int, decision: Decision) -> list[Finding]:
+        """Return what speaks against the amounts that a refusal gives: some budget above it has them."""
+        budgets = self.budgets_of(decision.run)
+        meter, said = decision.meter, (decision.limit, decision.spent, decision.reserved)
+        if meter is None or meter == DURATION or meter in _STRUCTURE or None in said or not budgets:
+            return []
+        if any(said in _amounts(budget.lines.get(meter, _NO_LINE)) for budget in budgets):
+            return []
+        return [_contradicted(index, meter, "refused with", said)]
 
     def _resolve(self, index: int, resolution: Resolution) -> list[Finding]:
         if resolution.intent not in self._holds:
@@ -174,6 +190,11 @@ class BudgetReplay:
                 )
             elif not known:
                 findings.append(Doubt("budget.time_unknown", index, f"duration_ms: limit {line.limit}, took unknown"))
+        for total in run.totals:
+            spent = found.budget.lines.get(total.meter, _NO_LINE).spent
+            # What is restated from elsewhere may be known in sum only.
+            if spent != total.value and run.source is None:
+                findings.append(_contradicted(index, total.meter, f"spent {spent}, closed with", total.value))
         self._put(run.run, count_closed(self.budgets_of(run.run)))
         if run.run == found.root:
             self._forget(run.run)
@@ -195,6 +216,17 @@ class BudgetReplay:
     def _put(self, run: str, budgets: tuple[Budget, ...]) -> None:
         for each, budget in zip(self._path(run), budgets, strict=True):
             self._runs[each].budget = budget
+
+
+def _amounts(line: Line) -> tuple[tuple[int, int, int], ...]:
+    """Return what a refusal by this meter may give as limit, spent and reserved."""
+    hard = MAX_INTEGER if line.limit is None else line.limit
+    found = ((hard, line.spent, line.reserved),)
+    return found if line.soft is None else (*found, (line.soft, line.spent, line.reserved))
+
+
+def _contradicted(index: int, meter: str, word: str, said: object) -> Breach:
+    return Breach("budget.contradicted", index, f"{meter}: {word} {said}")
 
 
 def _passes(line: Line, before: Line) -> bool:

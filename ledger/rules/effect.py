@@ -143,8 +143,14 @@ def begin(
     return Known(EffectState.IN_PROGRESS, attempt, intent, act_digest, binding, until)
 
 
-def finish(known: Known, status: OutcomeStatus, *, outcome: str) -> Known:
-    """Return what is known once an outcome is recorded. One that comes after the lease says how it really ended and counts."""
+def finish(known: Known, status: OutcomeStatus, *, intent: str, outcome: str) -> Known:
+    """Return what is known once the outcome of an intent is recorded.
+
+    One that comes after the lease says how it really ended and counts. One that comes after a resolution, or after a later
+    attempt began, changes nothing here; where it says something else, the replay finds it.
+    """
+    if known.intent != intent or known.settled_by is not None:
+        return known
     return replace(known, state=EffectState(status.value), settled_by=outcome)
 
 

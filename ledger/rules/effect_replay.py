@@ -36,7 +36,9 @@ class EffectReplay:
     def __init__(self) -> None:
         self._known: dict[_Key, Known] = {}
         self._keys: dict[str, _Key] = {}
-        """Intent -> its key, for the newest attempts."""
+        """Intent -> its key."""
+        self._past: dict[str, Known] = {}
+        """Intent of an attempt that a later one followed -> what was known of it."""
 
     def known(self, key: str) -> Known | None:
         """Return what is known of an effect key, None for one that was never attempted."""
@@ -67,7 +69,7 @@ class EffectReplay:
         elif attempt != found.attempt:
             findings.append(Breach("effect.attempt", index, f"attempt: got {attempt}, expected {found.attempt}"))
         if known is not None:
-            self._keys.pop(known.intent, None)
+            self._past[known.intent] = known
         self._known[key] = begin(
             attempt=attempt,
             intent=id_,
@@ -83,7 +85,7 @@ class EffectReplay:
         key = self._keys.get(outcome.intent)
         if key is None:
             return []
-        known, findings = self._known[key], list[Finding]()
+        known, findings = self._attempt(outcome.intent, key), list[Finding]()
         unproven = outcome.status is OutcomeStatus.FAILED and outcome.reason not in PROOFS_OF_NOTHING
         if unproven and outcome.source is None:
             findings.append(
@@ -96,17 +98,17 @@ class EffectReplay:
                     Breach("effect.contradicted", index, f"status: got {outcome.status}, resolved as {known.state}")
                 )
             return findings
-        self._known[key] = finish(known, outcome.status, outcome=id_)
+        self._put(key, finish(known, outcome.status, intent=outcome.intent, outcome=id_))
         return findings
 
     def _resolve(self, index: int, id_: str, resolution: Resolution, now_ms: int) -> list[Finding]:
         key = self._keys.get(resolution.intent)
         if key is None:
             return []
-        known = self._known[key]
+        known = self._attempt(resolution.intent, key)
         after = resolve(known, resolution.happened, resolution=id_, now_ms=now_ms)
         if after is not None:
-            self._known[key] = after
+            self._put(key, after)
             return []
         expected = EffectState.COMMITTED if resolution.happened == "happened" else EffectState.FAILED
         if known.state is expected:
@@ -114,6 +116,16 @@ class EffectReplay:
         if known.state is EffectState.IN_PROGRESS:
             return [Breach("effect.resolved_settled", index, "resolved while its lease had not run out")]
         return [Breach("effect.contradicted", index, f"resolved as {resolution.happened}, was {known.state}")]
+
+    def _attempt(self, intent: str, key: _Key) -> Known:
+        """Return what is known of one attempt, the newest or one before."""
+        return self._past.get(intent) or self._known[key]
+
+    def _put(self, key: _Key, known: Known) -> None:
+        if known.intent in self._past:
+            self._past[known.intent] = known
+        else:
+            self._known[key] = known
 
 
 def _short(id_: str) -> str:

@@ -138,8 +138,7 @@ def decide(
         found = strictest((_by_rules(policy, policy.rules, act), found))
     always = _always_ask(policy, names, given, unseen) if found.answer is not Answer.DENY else None
     if always is not None:
-        # The rule's own roles stand; a standing approval no longer does.
-        found = always if found.answer is Answer.ALLOW else replace(found, standing=False)
+        found = strictest((found, always))
     return replace(found, observed=True) if policy.observed and found.answer is not Answer.ALLOW else found
 
 

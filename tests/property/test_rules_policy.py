@@ -34,12 +34,20 @@ conditions = st.dictionaries(
 )
 
 
+roles = st.lists(st.sampled_from(["ops", "finance"]), max_size=2, unique=True)
+
+
 @st.composite
 def rules(draw):
     made = draw(
         st.lists(
             st.fixed_dictionaries(
                 {"act": tool_patterns, "then": st.sampled_from(["allow", "ask", "deny"])}, optional={"when": conditions}
+            ).flatmap(
+                lambda rule: st.fixed_dictionaries(
+                    {name: st.just(value) for name, value in rule.items()},
+                    optional={"roles": roles, "needed": st.integers(1, 3)} if rule["then"] == "ask" else {},
+                )
             ),
             max_size=3,
         )
@@ -60,7 +68,7 @@ native = st.fixed_dictionaries(
         ),
         "rules": rules(),
         "always_ask": tool_rules,
-        "approval": st.fixed_dictionaries({}, optional={"needed": st.integers(1, 2)}),
+        "approval": st.fixed_dictionaries({}, optional={"needed": st.integers(1, 2), "roles": roles}),
     },
 )
 documents = st.one_of(foreign, native)
@@ -171,6 +179,10 @@ def test_a_policy_that_narrows_decides_nothing_more_leniently(pair, act, given_)
     assert first.runs >= second.runs
     if not first.observed:
         assert first.answer <= second.answer
+    if first.answer is second.answer is Answer.ASK:
+        assert second.needed >= first.needed
+        assert first.standing >= second.standing
+        assert not first.roles or set(second.roles) <= set(first.roles) != set() != set(second.roles)
 
 
 @given(documents, st.data())

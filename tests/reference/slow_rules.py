@@ -67,3 +67,68 @@ class SlowBudget:
             if spent.get(meter, 0) + now.get(meter, 0) > held.get(meter, 0):
                 self.overrun = True
         self.acts[act] = [status, now, spent]
+
+
+@dataclass
+class SlowEffect:
+    """One effect key: every event in a list; each answer is found by reading the list from the start."""
+
+    events: list = field(default_factory=list)
+
+    def attempts(self) -> list:
+        return [event for event in self.events if event[0] == "intent"]
+
+    def state(self, now_ms: int) -> str:
+        attempts = self.attempts()
+        if not attempts:
+            return "new"
+        until = attempts[-1][2]
+        later = self.events[self.events.index(attempts[-1]) + 1 :]
+        for what, *rest in later:
+            if what == "resolution":
+                return "committed" if rest[0] == "happened" else "failed"
+        for what, *rest in later:
+            if what == "outcome":
+                return rest[0]
+        return "ambiguous" if now_ms >= until else "in_progress"
+
+    def may_run(self, now_ms: int) -> int | None:
+        """The number of the attempt that may run now, None for none."""
+        return len(self.attempts()) + 1 if self.state(now_ms) in ("new", "failed") else None
+
+    def happened(self) -> int:
+        """How often the effect is known to have happened."""
+        count = 0
+        for place, event in enumerate(self.events):
+            if event[0] != "intent":
+                continue
+            ends = []
+            for later in self.events[place + 1 :]:
+                if later[0] == "intent":
+                    break
+                ends.append(later)
+            count += any(end in (("outcome", "committed"), ("resolution", "happened")) for end in ends)
+        return count
+
+
+@dataclass
+class SlowVotes:
+    """One request: answers as they came, (key, granted, expires), and when it was used."""
+
+    needed: int
+    expires: int
+    answers: list = field(default_factory=list)
+    used: bool = False
+
+    def current(self) -> dict:
+        return {key: (granted, until) for key, granted, until in self.answers}
+
+    def state(self, now: int) -> str:
+        if self.used:
+            return "consumed"
+        current = self.current().values()
+        if any(not granted for granted, _ in current):
+            return "denied"
+        if len([until for granted, until in current if until > now]) >= self.needed:
+            return "granted"
+        return "expired" if now >= self.expires else "pending"

@@ -263,6 +263,16 @@ def test_what_always_asks_asks_whatever_else_allows_and_never_loosens_a_deny():
     assert answer(ours(always_ask=[{"name": "**"}], tools={"deny": [{"name": "git"}]}), "git") is DENY
 
 
+def test_what_always_asks_asks_for_no_fewer_approvals_and_no_standing_one_answers_it():
+    document = ours(
+        rules=[{"name": "one", "act": "git", "then": "ask", "roles": ["ops"], "needed": 1}],
+        always_ask=[{"name": "git"}],
+        approval={"roles": ["security"], "needed": 2},
+    )
+    found = decide(policy(document), act("git"), {})
+    assert (found.rule, found.roles, found.needed, found.standing) == ("one", ("ops",), 2, False)
+
+
 def test_our_lists_say_which_tools_read_and_one_in_no_list_writes():
     document = ours(level="observe", access={"read": ["db.get*"], "propose": ["plan.*"]})
     assert answer(document, "db.get_user") is ALLOW
@@ -293,7 +303,7 @@ def test_the_strictest_of_decisions_stands_and_those_that_ask_are_joined():
     assert strictest((Decision(ALLOW), ask)).rule == "a"
     assert strictest((ask, Decision(DENY, Reason.POLICY_DENIED, "d"), other)).rule == "d"
     joined = strictest((ask, other))
-    assert (joined.rule, joined.roles, joined.needed) == ("a", ("x", "y"), 2)
+    assert (joined.rule, joined.roles, joined.needed) == ("a", ("x",), 2)
     with pytest.raises(ValueError, match="no decisions"):
         strictest(())
 
