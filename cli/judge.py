@@ -17,7 +17,7 @@ from ledger.checkpoint import Head, head_of
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError, clip
 from ledger.storage.evidence import gather
 from ledger.storage.frozen import read_frozen
-from ledger.storage.journal import read_segment, segment_path, segments
+from ledger.storage.journal import read_segment, segment_bytes, segment_path, segments
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
 from verify.chain import Segment
@@ -48,7 +48,7 @@ class JournalSnapshot:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._sizes = [(first, segment_path(folder, first).stat().st_size) for first in segments(folder)]
+        self._sizes = [(first, segment_bytes(folder, first)) for first in segments(folder)]
 
     def __iter__(self) -> Iterator[Segment]:
         for first, size in self._sizes:

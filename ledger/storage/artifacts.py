@@ -31,6 +31,7 @@ from ledger.storage.durable import (
     append_all,
     fsync_folder,
     make_folder,
+    open_regular,
     replace,
     storage_error,
     sync,
@@ -178,7 +179,7 @@ class ArtifactStore:
         """
         key = parse_digest(digest)
         try:
-            file = self._blob(digest).open("rb")
+            file = open_regular(self._blob(digest))
         except FileNotFoundError:
             return io.BytesIO(self.get(digest))
         except OSError as error:
@@ -244,7 +245,8 @@ class ArtifactStore:
 
     def _candidates(self, digest: str, key: bytes) -> Iterator[bytes]:
         try:
-            yield self._blob(digest).read_bytes()
+            with open_regular(self._blob(digest)) as file:
+                yield file.read()
         except FileNotFoundError:
             pass
         except OSError as error:

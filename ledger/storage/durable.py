@@ -14,7 +14,9 @@ import errno
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Iterable
+from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +27,7 @@ __all__ = [
     "fsync_folder",
     "make_folder",
     "network_filesystem",
+    "open_regular",
     "replace",
     "storage_error",
     "sync",
@@ -171,6 +174,21 @@ def append_all(descriptor: int, data: bytes, *, path: Path | None = None) -> Non
             rest = rest[os.write(descriptor, rest) :]
     except OSError as error:
         raise storage_error(error, path) from error
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Return the file opened for reading.
+
+    Whoever gave us a folder may have put a pipe or a device in it, from which reading never ends: only a regular file is opened.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return open(descriptor, "rb")  # noqa: PTH123  the caller closes it
 
 
 def temporary_beside(path: Path) -> Path:

@@ -10,9 +10,12 @@ Source: docs/spec/journal.md.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +27,12 @@ from ledger.envelope import ENVELOPE_MAX_BYTES, Envelope, parse_envelope
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError
 from ledger.line import ENTRY_PREFIX, HEAD_PREFIX, parse_entry_line, parse_head_line
 from ledger.merkle import Frontier, leaf_hash
+from ledger.storage.durable import open_regular
 
 __all__ = [
     "COMMIT_MAX_BYTES",
     "COMMIT_MAX_ENTRIES",
+    "LINE_MAX_BYTES",
     "SEGMENT_MAX_BYTES",
     "SEGMENT_MAX_ENTRIES",
     "Commit",
@@ -37,6 +42,7 @@ __all__ = [
     "classify_rest",
     "read_commits",
     "read_segment",
+    "segment_bytes",
     "segment_path",
     "segments",
 ]
@@ -46,7 +52,9 @@ COMMIT_MAX_ENTRIES: Final = 8_192
 SEGMENT_MAX_BYTES: Final = 64 << 20
 SEGMENT_MAX_ENTRIES: Final = 8_192
 
-_LINE_MAX_BYTES: Final = ENVELOPE_MAX_BYTES + 1024
+_SEGMENT_LIMIT_BYTES: Final = SEGMENT_MAX_BYTES + 2 * COMMIT_MAX_BYTES
+"""A segment is closed by the commit that passes its bound; the tail of one more may follow."""
+LINE_MAX_BYTES: Final = ENVELOPE_MAX_BYTES + 1024
 _SEGMENT = re.compile(r"([0-9]{16})\.jsonl")
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|["{}]', re.DOTALL)
 
@@ -142,10 +150,37 @@ def segments(folder: Path) -> list[int]:
 
 
 def read_segment(folder: Path, first_index: int, offset: int = 0, length: int = -1) -> bytes:
-    """Return bytes of a segment from `offset`, all of them where `length` is negative."""
-    with segment_path(folder, first_index).open("rb") as file:
+    """Return bytes of a segment from `offset`, all of them where `length` is negative.
+
+    Raises:
+        DamagedError: it is larger than a segment can be, or no file at all.
+        OSError: it cannot be read.
+    """
+    with _open_segment(folder, first_index) as file:
         file.seek(offset)
         return file.read(length)
+
+
+def segment_bytes(folder: Path, first_index: int) -> int:
+    """Return how many bytes a segment has now. Raises as `read_segment`."""
+    with _open_segment(folder, first_index) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def _open_segment(folder: Path, first_index: int) -> BufferedReader:
+    path = segment_path(folder, first_index)
+    where = f"journal/{path.name}"
+    try:
+        file = open_regular(path)
+    except OSError as error:
+        if error.errno in {errno.EINVAL, errno.EISDIR, errno.ELOOP}:
+            raise DamagedError(f"{where}: {error.strerror}", where=where) from error
+        raise
+    size = os.fstat(file.fileno()).st_size
+    if size > _SEGMENT_LIMIT_BYTES:
+        file.close()
+        raise DamagedError(f"{where}: got {size} bytes, more than a segment can have", where=where)
+    return file
 
 
 def read_commits(folder: Path, tail: Tail) -> Iterator[Commit | Rest]:
@@ -318,7 +353,7 @@ def classify_rest(rest: Rest) -> None:
     # A head line holds one closing brace, its last byte: a torn one stops before it.
     if text.startswith(HEAD_PREFIX) and b"}" in text:
         raise DamagedError(f"{where}: the last head line is whole but is not what it claims", where=where)
-    if not _could_begin_a_line(text) or len(text) > _LINE_MAX_BYTES:
+    if not _could_begin_a_line(text) or len(text) > LINE_MAX_BYTES:
         raise DamagedError(f"{where}: the last bytes begin no line of a journal", where=where)
 
 

@@ -51,7 +51,7 @@ class PackIndex:
     def load(cls, path: Path) -> PackIndex | None:
         """Return the index in `path`, None where there is none or it is not one."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             return None
         try:

@@ -25,7 +25,16 @@ from pathlib import Path
 from typing import Final
 
 from ledger.errors import StorageError
-from ledger.storage.durable import append_all, fsync_folder, make_folder, replace, storage_error, sync, temporary_beside
+from ledger.storage.durable import (
+    append_all,
+    fsync_folder,
+    make_folder,
+    open_regular,
+    replace,
+    storage_error,
+    sync,
+    temporary_beside,
+)
 from ledger.storage.packindex import PackIndex, prefix, print_index
 from ledger.storage.packrecord import is_torn, print_record, record_at, spans_of, stray_spans
 
@@ -213,11 +222,8 @@ class Packs:
 
     @contextlib.contextmanager
     def _opened(self, number: int) -> Iterator[int]:
-        descriptor = os.open(self._path(number), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+        with open_regular(self._path(number)) as file:
+            yield file.fileno()
 
     def _open_for_append(self) -> tuple[int, _Pack]:
         """Return the current pack, open for writing, with nothing behind its `end`; `_current` is its number."""

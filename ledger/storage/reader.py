@@ -22,7 +22,7 @@ from ledger.line import HEAD_PREFIX, parse_entry_line, parse_head_line
 from ledger.merkle import Frontier, HashReader, leaf_hash, root_of, tree_of
 from ledger.receipt import Header, parse_receipt
 from ledger.storage.durable import storage_error
-from ledger.storage.journal import Stored, read_segment, segment_path, segments
+from ledger.storage.journal import LINE_MAX_BYTES, Stored, read_segment, segment_bytes, segment_path, segments
 from ledger.storage.state import State
 from ledger.storage.tiles import Tiles, TreeHashes
 
@@ -79,7 +79,7 @@ class Reader:
             NotFoundError: no commit in the folder.
         """
         for first in reversed(segments(self._folder)):
-            size_bytes = segment_path(self._folder, first).stat().st_size
+            size_bytes = segment_bytes(self._folder, first)
             # Nearly always the last line, so a block at the end is enough.
             for start in (max(0, size_bytes - _BLOCK), 0):
                 line = _last_head_line(read_segment(self._folder, first, start), whole=start == 0)
@@ -104,7 +104,7 @@ class Reader:
         data = b""
         while b"\n" not in data:
             more = read_segment(self._folder, segment, offset + len(data), _BLOCK)
-            if not more:
+            if not more or len(data) > LINE_MAX_BYTES:
                 return None
             data += more
         return data[: data.index(b"\n")]

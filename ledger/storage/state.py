@@ -147,6 +147,8 @@ class State:
     def _connection(self) -> sqlite3.Connection:
         if self._db is not None:
             return self._db
+        if self._path.exists() and not self._path.is_file():
+            raise sqlite3.OperationalError("state: not a regular file")
         if self.read_only:
             # Reading writes nothing: without `immutable`, SQLite would make files beside the database.
             db = sqlite3.connect(

@@ -16,6 +16,7 @@ from typing import Final
 
 from ledger.errors import StorageError
 from ledger.merkle import node_hash
+from ledger.storage.durable import open_regular
 
 __all__ = ["HASH_BYTES", "TILE_WIDTH", "Tiles", "TreeHashes"]
 
@@ -71,7 +72,7 @@ class Tiles:
             StorageError: the files do not reach that far.
         """
         try:
-            with (self._folder / str(level)).open("rb") as file:
+            with open_regular(self._folder / str(level)) as file:
                 file.seek(start * HASH_BYTES)
                 data = file.read(count * HASH_BYTES)
         except OSError as error:
