@@ -311,9 +311,11 @@ class Ledger:
     def _in_force(self, keyring: Keyring) -> LedgerKeys:
         """Return this user's keys, which must be those in force; another process may have rotated them. Called under the lock."""
         held = self._secret()
-        folder = self.places.key_folder(self.origin)
         differ = (held.issuer.key, held.log.key) != (keyring.issuer_key, keyring.log_key)
-        if differ or (not self._settled and is_rotating(folder)):
+        if not differ and self._settled:
+            return held
+        folder = self.places.key_folder(self.origin)
+        if differ or is_rotating(folder):
             held = self._keys = settle_keys(
                 folder,
                 issuer=(keyring.issuer_key, keyring.next_issuer),

@@ -8,7 +8,7 @@ from ledger.checkpoint import Head, sign_head
 from ledger.errors import LedgerError
 from tests.reference import rfc9162
 from tests.reference.build import ORIGIN, test_key
-from verify.memory import Relation, open_remembered, reconcile
+from verify.memory import Relation, open_remembered, proven_prefix, reconcile
 
 LEAVES = [b"leaf %d" % number for number in range(20)]
 OTHER = [b"other %d" % number for number in range(20)]
@@ -52,7 +52,9 @@ def test_a_head_that_grew_extends_with_a_proof_or_with_its_entries_and_is_unreco
     for new in range(old + 1, 20):
         grown, before = head(LEAVES, new), head(LEAVES, old)
         assert relate(grown, before) == (Relation.UNRECONCILED, None)
-        assert relate(grown, before, consistency=source(LEAVES)) == (Relation.EXTENDS, b"note")
+        for first in (False, True):
+            proofs = source(LEAVES, first=first)
+            assert relate(grown, before, consistency=proofs) == (Relation.EXTENDS, b"note")
         assert relate(grown, before, prefix_root=before.root) == (Relation.EXTENDS, b"note")
 
 
@@ -102,3 +104,14 @@ def test_a_remembered_note_is_opened_only_under_a_log_key_of_its_origin():
     assert open_remembered(note, origin=ORIGIN, log_keys=keys[:1]) is None
     assert open_remembered(note, origin="ledger.invalid/other", log_keys=keys) is None
     assert open_remembered(note[:-2] + b"\n", origin=ORIGIN, log_keys=keys) is None
+
+
+@pytest.mark.parametrize("old", range(1, 19))
+def test_a_constructive_path_shows_the_root_of_the_older_size_and_no_other_path_does(old):
+    for new in range(old + 1, 20):
+        root, path = rfc9162.mth(LEAVES[:new]), source(LEAVES, first=True)(old, new)
+        assert proven_prefix(old, new, root, path) == rfc9162.mth(LEAVES[:old])
+        assert proven_prefix(old, new, rfc9162.mth(OTHER[:new]), path) is None
+        for broken in (path[1:], path[:-1], [*path, bytes(32)], [path[0][:31], *path[1:]], ()):
+            assert proven_prefix(old, new, root, broken) is None
+    assert proven_prefix(old, old, rfc9162.mth(LEAVES[:old]), [bytes(32)]) is None
