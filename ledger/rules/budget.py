@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Self, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from ledger.canonical import MAX_INTEGER
 from ledger.members import Charge, CurrencyAmount, Limit
@@ -53,8 +53,7 @@ Hold: TypeAlias = Mapping[str, int]
 """Meter -> what one act has set aside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One meter of a budget. `limit` is None for a meter that is only counted."""
 
     limit: int | None = None
@@ -78,6 +77,8 @@ class Budget:
     """The limited meter on which an act cost more than it had set aside."""
     started_ms: int | None = None
     """When the run opened, on the clock of `now_ms`; None where it is not known."""
+    currency: str | None = None
+    """The money meter that is limited."""
 
     @classmethod
     def of(
@@ -92,10 +93,11 @@ class Budget:
         """Return a budget from the limits of an opening and, where it goes on, what was spent and set aside before."""
         lines = {each.meter: Line(limit=each.limit, soft=each.soft, grace=each.grace or 0) for each in limits}
         for meter, amount in (spent or {}).items():
-            lines[meter] = replace(lines.get(meter, _FREE), spent=amount)
+            lines[meter] = lines.get(meter, _FREE)._replace(spent=amount)
         for meter, amount in (reserved or {}).items():
-            lines[meter] = replace(lines.get(meter, _FREE), reserved=amount)
-        return cls(lines, overrun, started_ms)
+            lines[meter] = lines.get(meter, _FREE)._replace(reserved=amount)
+        currency = next((meter for meter, line in lines.items() if line.limit is not None and is_money(meter)), None)
+        return cls(lines, overrun, started_ms, currency)
 
     def is_limited(self) -> bool:
         """Return whether any meter has a limit."""
@@ -306,46 +308,36 @@ def kept_time(budget: Budget, duration_ms: int) -> bool:
 
 def _refuse(budget: Budget, asked: Draw, level: int, now_ms: int | None) -> Refused | None:
     """Return why one budget does not admit a draw, None if it does."""
+    lines, currency = budget.lines, budget.currency
     if budget.overrun is not None:
         return _refusal(Reason.OVERRUN, budget, budget.overrun, asked.get(budget.overrun, 0), level)
-    priced = False
-    for meter, line in budget.lines.items():
-        if line.limit is None:
-            continue
-        if meter == DURATION:
-            if now_ms is not None and budget.started_ms is not None and now_ms - budget.started_ms >= line.limit:
-                return Refused(Reason.LIMIT, meter, line.limit, now_ms - budget.started_ms, 0, 0, level)
-            continue
-        amount = asked.get(meter)
-        if is_money(meter):
-            priced = True
-            amount = UNKNOWN if amount is None else amount
-        if amount == UNKNOWN:
-            return _refusal(Reason.PRICE_UNKNOWN, budget, meter, UNKNOWN, level)
-        if amount is not None and line.spent + line.reserved + int(amount) > line.limit:
-            return _refusal(Reason.LIMIT, budget, meter, amount, level)
-    return _refuse_unlimited(budget, asked, level, priced=priced)
-
-
-def _refuse_unlimited(budget: Budget, asked: Draw, level: int, *, priced: bool) -> Refused | None:
-    """Return why a draw on meters without a limit is refused, None if it is not; `priced` under a money limit."""
+    if now_ms is not None and budget.started_ms is not None:
+        limit = lines.get(DURATION, _FREE).limit
+        if limit is not None and now_ms - budget.started_ms >= limit:
+            return Refused(Reason.LIMIT, DURATION, limit, now_ms - budget.started_ms, 0, 0, level)
+    if currency is not None and currency not in asked:
+        return _refusal(Reason.PRICE_UNKNOWN, budget, currency, UNKNOWN, level)
     for meter, amount in asked.items():
-        line = budget.lines.get(meter, _FREE)
-        if line.limit is not None:
-            continue
-        if priced and amount and is_money(meter):
+        limit, _, _, spent, reserved = lines.get(meter, _FREE)
+        if limit is None:
             # An amount of another currency cannot be counted against the limit.
-            return _refusal(Reason.PRICE_UNKNOWN, budget, meter, amount, level)
-        if amount != UNKNOWN and line.spent + line.reserved + int(amount) > MAX_INTEGER:
+            if currency is not None and amount and is_money(meter):
+                return _refusal(Reason.PRICE_UNKNOWN, budget, meter, amount, level)
+            limit = MAX_INTEGER
+        elif amount == UNKNOWN:
+            return _refusal(Reason.PRICE_UNKNOWN, budget, meter, UNKNOWN, level)
+        if amount != UNKNOWN and spent + reserved + int(amount) > limit:
             return _refusal(Reason.LIMIT, budget, meter, amount, level)
     return None
 
 
 def _ask(budget: Budget, asked: Draw, level: int) -> Refused | None:
     """Return the soft limit that a draw passes, None if it passes none."""
-    for meter, line in budget.lines.items():
-        amount = asked.get(meter, 0)
-        if line.soft is not None and amount != UNKNOWN and line.spent + line.reserved + int(amount) > line.soft:
+    for meter, amount in asked.items():
+        line = budget.lines.get(meter)
+        if line is None or line.soft is None or amount == UNKNOWN:
+            continue
+        if line.spent + line.reserved + int(amount) > line.soft:
             return Refused(Reason.APPROVAL_REQUIRED, meter, line.soft, line.spent, line.reserved, amount, level)
     return None
 
@@ -359,20 +351,17 @@ def _refusal(reason: Reason, budget: Budget, meter: str, asked: int | str, level
 def _moved(budget: Budget, reserved: Mapping[str, int], spent: Mapping[str, int]) -> Budget:
     """Return a budget with amounts added to what is reserved and spent."""
     lines = dict(budget.lines)
-    for meter in {**reserved, **spent}:
-        line = lines.get(meter, _FREE)
-        lines[meter] = Line(
-            line.limit,
-            line.soft,
-            line.grace,
-            line.spent + spent.get(meter, 0),
-            line.reserved + reserved.get(meter, 0),
-        )
-    return Budget(lines, budget.overrun, budget.started_ms)
+    for meter, amount in reserved.items():
+        limit, soft, grace, before, held = lines.get(meter, _FREE)
+        lines[meter] = Line(limit, soft, grace, before, held + amount)
+    for meter, amount in spent.items():
+        limit, soft, grace, before, held = lines.get(meter, _FREE)
+        lines[meter] = Line(limit, soft, grace, before + amount, held)
+    return Budget(lines, budget.overrun, budget.started_ms, budget.currency)
 
 
 def _overrun(budget: Budget, meters: Iterable[str]) -> Budget:
     for meter in meters:
         if budget.overrun is None and budget.lines.get(meter, _FREE).limit is not None:
-            return Budget(budget.lines, meter, budget.started_ms)
+            return replace(budget, overrun=meter)
     return budget

@@ -9,10 +9,11 @@ Source: docs/spec/rules/policy.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["is_literal", "matches"]
+__all__ = ["is_literal", "matcher", "matches"]
 
 _TOKENS: Final = re.compile(r"\*\*+|\*|\?|[^*?]+", re.DOTALL)
 
@@ -24,10 +25,19 @@ def is_literal(pattern: str) -> bool:
 
 def matches(pattern: str, text: str) -> bool:
     """Return whether the pattern covers the whole text."""
-    if "*" not in pattern and "?" not in pattern:
-        return pattern == text
-    compiled = _compile(pattern)
-    return compiled.fullmatch(text) is not None if isinstance(compiled, re.Pattern) else compiled.covers(text)
+    return bool(matcher(pattern)(text))
+
+
+@lru_cache(maxsize=1_024)
+def matcher(pattern: str) -> Callable[[str], object]:
+    """Return a function that is given a text and returns something true if the pattern covers the whole of it."""
+    if is_literal(pattern):
+        return pattern.__eq__
+    tokens = _TOKENS.findall(pattern)
+    stars = {token[:2] for token in tokens if token.startswith("*")}
+    if len(stars) > 1:
+        return _Automaton(tokens).covers
+    return re.compile(_expression(tokens, stars), re.DOTALL).fullmatch
 
 
 class _Automaton:
@@ -65,12 +75,8 @@ class _Automaton:
         return state & self._end != 0
 
 
-@lru_cache(maxsize=1_024)
-def _compile(pattern: str) -> re.Pattern[str] | _Automaton:
-    tokens = _TOKENS.findall(pattern)
-    stars = {token[:2] for token in tokens if token.startswith("*")}
-    if len(stars) > 1:
-        return _Automaton(tokens)
+def _expression(tokens: list[str], stars: set[str]) -> str:
+    """Return the regular expression of a pattern with one kind of star at most."""
     any_ = r"." if stars == {"**"} else r"[^/]"
     parts: list[str] = []
     chunk = ""
@@ -85,4 +91,4 @@ def _compile(pattern: str) -> re.Pattern[str] | _Automaton:
             parts.append(chunk)
             chunk = ""
     tail = f"{any_}*{chunk}" if stars else chunk
-    return re.compile("".join(parts) + tail, re.DOTALL)
+    return "".join(parts) + tail

@@ -12,15 +12,15 @@ Source: docs/spec/rules/policy.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Final, Literal
 
 from ledger.canonical import JsonValue
 from ledger.members import Act
 from ledger.rules.condition import Condition, holds
-from ledger.rules.glob import matches
+from ledger.rules.glob import matcher
 from ledger.rules.tools import ToolRule, access_of, is_document, is_mcp_tool, stricter
 from ledger.words import Access, Reason
 
@@ -68,6 +68,11 @@ class Rule:
     when: tuple[Condition, ...] = ()
     roles: tuple[str, ...] | None = None
     needed: int | None = None
+    acts: Callable[[str], object] = field(init=False, compare=False, repr=False)
+    """The pattern over acts, made ready."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "acts", matcher(self.act))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +223,7 @@ def _by_rules(policy: Policy, rules: tuple[Rule, ...], act: Act) -> Decision:
     inline = act.arguments or {}
     named = False
     for rule in rules:
-        if not matches(rule.act, act.name):
+        if not rule.acts(act.name):
             continue
         named = True
         # What cannot be compared loosens nothing and tightens what it can.

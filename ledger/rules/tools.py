@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from ledger import canonical
 from ledger.canonical import JsonValue
-from ledger.rules.glob import matches
+from ledger.rules.glob import matcher, matches
 from ledger.words import Access
 
 __all__ = ["AXLR_READS", "ToolRule", "access_of", "is_document", "is_mcp_tool", "stricter", "text_of"]
@@ -50,6 +50,11 @@ class ToolRule:
 
     name: str
     arguments: tuple[tuple[str, str], ...] = ()
+    names: Callable[[str], object] = field(init=False, compare=False, repr=False)
+    """The pattern over names, made ready."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", matcher(self.name))
 
     def covers(
         self, names: tuple[str, ...], arguments: Mapping[str, JsonValue], *, absent: bool, denies: bool = False
@@ -57,13 +62,13 @@ class ToolRule:
         """Return whether the rule covers a call.
 
         Args:
-            names: Those that the tool is known by; one suffices.
+            names: One or two that the tool is known by; either suffices.
             arguments: The call's.
             absent: Whether an argument that is not there counts as a match. A call must carry every named argument.
             denies: Whether the rule restricts. A path that climbs with `..` matches no pattern of a rule that allows and has a
                 `/`; for a rule that restricts, the path that it comes to counts as well.
         """
-        if not any(matches(self.name, name) for name in names):
+        if not self.names(names[0]) and not (len(names) > 1 and self.names(names[1])):
             return False
         for name, pattern in self.arguments:
             if name not in arguments:
