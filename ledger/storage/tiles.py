@@ -93,7 +93,9 @@ class Tiles:
         if opened is None or not _is_still(*opened):
             self._open.pop(level, None)
             self._folder.mkdir(exist_ok=True)
-            descriptor = os.open(self._folder / str(level), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(
+                self._folder / str(level), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644
+            )
             status = os.fstat(descriptor)
             opened = self._open[level] = (descriptor, status.st_dev, status.st_ino)
         os.pwrite(opened[0], b"".join(hashes), start * HASH_BYTES)
