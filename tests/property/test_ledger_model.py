@@ -126,7 +126,7 @@ class LedgerModel(RuleBasedStateMachine):
 
     @rule(call=consumes(calls), fails=st.booleans())
     def leave_call(self, call: Call, *, fails: bool) -> None:
-        if all(run.id != call._run.id for run in self.runs):
+        if all(run.id != call._recorder.id for run in self.runs):
             return
         call.result = b"done"
         error = ValueError("x") if fails else None
