@@ -40,7 +40,7 @@ BREACH_CODES: Final = {
     "budget.over_time": "A run with a time limit ended after the limit and its grace.",
     "budget.attempts": "An edge was taken more often than its limit allows.",
     "budget.structure": "More receipts, child runs, levels or acts at once than a limit allows.",
-    "budget.widened": "A child run's limit is wider than what is left of its parent's.",
+    "budget.widened": "A child run's limit is wider than that of a run above it.",
     "budget.contradicted": "A refusal or a close gives amounts that are not those of the receipts before it.",
     "policy.breach": "An act was admitted that the policy in force forbids.",
     "policy.other": "An act was decided under another policy than the one its run was opened under.",
