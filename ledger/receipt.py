@@ -204,7 +204,7 @@ class Outcome(InRun):
     """Name of the exception's class; its text is an artifact."""
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     signal: Annotated[int, Field(ge=1, le=127)] | None = None
-    duration_ms: Count
+    duration_ms: Count | Literal["unknown"]
     charges: Charges = ()
     usage: Charges = ()
     artifacts: Artifacts = ()

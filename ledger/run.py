@@ -268,7 +268,7 @@ def _ambiguous(recorder: Recorder, intent: str, roots: Sequence[str]) -> Outcome
         intent=intent,
         status=OutcomeStatus.AMBIGUOUS,
         reason=Reason.RECORDER_LOST,
-        duration_ms=0,
+        duration_ms="unknown",
         children=(intent, *roots),
     )
 

@@ -364,6 +364,15 @@ def _types(maker: Maker) -> None:
     maker.pair(
         "duration-unknown", "run", "duration_ms", "unknown", "none", "A duration that is not known.", "closed-words"
     )
+    maker.pair(
+        "duration-unknown-outcome",
+        "outcome",
+        "duration_ms",
+        "unknown",
+        "none",
+        "An end that nobody saw.",
+        "closed-words",
+    )
     maker.bad("duration-unknown-step", "step", "duration_ms", "unknown", "Where only a count may stand.", "types")
     maker.pair("name-256", "step", names, "n" * 256, "n" * 257, "A name of 256 code points.", "length")
     maker.pair(
