@@ -23,6 +23,8 @@ from ledger.storage.ledger import Ledger
 
 __all__ = ["print_tree", "register"]
 
+_SHOWN_LEVELS = 100
+"""Levels of a tree that are shown: more than a lawful one has."""
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{8,64})")
 Reference = Annotated[str, typer.Argument(metavar="REF", help="A receipt id, 8 or more of its digits, or latest.")]
 
@@ -108,7 +110,7 @@ def tree(
         else:
             id_ = closing.entry.receipt
     if options.json:
-        print_json(_tree_value(opened, id_))
+        print_json(_tree_value(opened, id_, set(), _SHOWN_LEVELS))
     else:
         _print_tree(opened, id_)
 
@@ -121,7 +123,7 @@ def print_tree(opened: Ledger, run: str) -> None:
 
 def _print_tree(opened: Ledger, id_: str) -> None:
     top = Tree(_label(opened, id_), guide_style="dim")
-    _grow(opened, id_, top)
+    _grow(opened, id_, top, {id_}, _SHOWN_LEVELS)
     console().print(top)
 
 
@@ -135,16 +137,25 @@ def _load(opened: Ledger, id_: str) -> Receipt | str:
         return error.code
 
 
-def _grow(opened: Ledger, id_: str, branch: Tree) -> None:
+def _grow(opened: Ledger, id_: str, branch: Tree, seen: set[str], levels: int) -> None:
+    """Add what a receipt commits; what an unlawful tree commits twice is shown where it is met first."""
     receipt = _load(opened, id_)
     if isinstance(receipt, str):
+        return
+    if not levels and children_of(receipt):
+        branch.add(Text("deeper than a receipt tree may be", style="bold red"))
         return
     for child in children_of(receipt):
         if isinstance(receipt, Outcome) and child == receipt.intent:
             continue  # shown with its outcome
         if isinstance(receipt, Run) and child == receipt.run:
             continue
-        _grow(opened, child, branch.add(_label(opened, child)))
+        label = _label(opened, child)
+        if child in seen:
+            branch.add(label.append("  committed above as well", style="bold red"))
+            continue
+        seen.add(child)
+        _grow(opened, child, branch.add(label), seen, levels - 1)
 
 
 def _label(opened: Ledger, id_: str) -> Text:
@@ -196,14 +207,17 @@ def _details(receipt: Receipt) -> list[str]:
     return found
 
 
-def _tree_value(opened: Ledger, id_: str) -> dict[str, Any]:
+def _tree_value(opened: Ledger, id_: str, seen: set[str], levels: int) -> dict[str, Any]:
     receipt = _load(opened, id_)
     if isinstance(receipt, str):
         return {"receipt": id_, "status": receipt}
+    if id_ in seen or not levels:
+        return {"receipt": id_, "kind": receipt.kind, "status": "repeated" if id_ in seen else "too_deep"}
+    seen.add(id_)
     value: dict[str, Any] = {"receipt": id_, "kind": receipt.kind, "name": _name_of(opened, receipt, id_)}
     if hasattr(receipt, "status"):
         value["status"] = receipt.status
-    children = [_tree_value(opened, child) for child in children_of(receipt)]
+    children = [_tree_value(opened, child, seen, levels - 1) for child in children_of(receipt)]
     if children:
         value["children"] = children
     return value
@@ -280,7 +294,7 @@ def _resolve_whole(opened: Ledger, reference: str) -> str:
 def _named_artifact(opened: Ledger, id_: str, where: str, name: str) -> Artifact:
     """Return the artifact of that name that a receipt keeps; else the only one that a receipt below it keeps."""
     found: dict[str, Artifact] = {}
-    waiting = [id_]
+    waiting, seen = [id_], {id_}
     while waiting:
         at = waiting.pop()
         receipt = _load(opened, at)
@@ -291,7 +305,8 @@ def _named_artifact(opened: Ledger, id_: str, where: str, name: str) -> Artifact
                 if at == id_:
                     return each
                 found[at] = each
-        waiting.extend(children_of(receipt))
+        waiting.extend(child for child in children_of(receipt) if child not in seen)
+        seen.update(children_of(receipt))
     if len(found) == 1:
         return next(iter(found.values()))
     if not found:
