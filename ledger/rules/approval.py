@@ -281,19 +281,18 @@ def pick(
 ) -> tuple[Answer, ...] | None:
     """Return the approvals that admit an act, by as many different keys as it needs, None if there are not enough.
 
-    A request that is denied stands above standing approvals.
+    A request for the act that is denied stands above everything else.
 
     Args:
         need: The act.
-        ballots: Requests for it, newest last.
+        ballots: Requests for it in its run, newest last.
         standing: Standing approvals and how many uses each has left. They are looked at last.
         now: When the act is to be admitted.
     """
+    if any(state_of(ballot, now=now) is ApprovalState.DENIED for ballot in ballots):
+        return None
     for ballot in reversed(ballots):
-        state = state_of(ballot, now=now)
-        if state is ApprovalState.DENIED:
-            return None
-        if state is ApprovalState.GRANTED:
+        if state_of(ballot, now=now) is ApprovalState.GRANTED:
             found = [each for each in ballot.answers.values() if check_use(need, each, now=now, left=1) is None]
             if len(found) >= need.needed:
                 return tuple(found[: need.needed])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ledger.receipt import Approval, Decision, Header, Intent, Key, Opening, Receipt, Run
 from ledger.rules.approval import (
     Answer,
+    ApprovalState,
     Approver,
     Ballot,
     Need,
@@ -23,10 +24,12 @@ from ledger.rules.approval import (
     check_approver,
     check_use,
     request_of,
+    state_of,
     take,
     use,
 )
 from ledger.rules.breach import Breach, Doubt, Finding
+from ledger.words import Reason
 
 __all__ = ["ApprovalReplay"]
 
@@ -50,8 +53,10 @@ class ApprovalReplay:
         self._barred: dict[str, frozenset[str]] = {}
         """Open run -> names and keys that act in it or record it."""
         self._ballots: dict[str, Ballot] = {}
-        self._waiting: dict[str, dict[str, str]] = {}
-        """Open run -> act digest -> the newest request for it that a rule, not a limit, made."""
+        self._requests: dict[str, dict[str, list[str]]] = {}
+        """Open run -> act digest -> requests for it."""
+        self._by_limit: set[str] = set()
+        """Requests that a soft limit made."""
         self._kept: dict[str, _Kept] = {}
 
     def see(self, index: int, id_: str, receipt: Receipt, *, now: str, need: Need | None, known: bool) -> list[Finding]:
@@ -74,14 +79,15 @@ class ApprovalReplay:
                 self._barred[id_] = frozenset({receipt.issuer.key, receipt.issuer.name, receipt.actor.agent})
             case Decision() if receipt.status == "waiting":
                 self._ballots[id_] = Ballot(request_of(id_, receipt))
-                if receipt.meter is None:
-                    self._waiting.setdefault(receipt.run, {})[receipt.act_digest] = id_
+                self._requests.setdefault(receipt.run, {}).setdefault(receipt.act_digest, []).append(id_)
+                if receipt.meter is not None:
+                    self._by_limit.add(id_)
             case Approval():
                 self._take(id_, receipt, now)
             case Intent():
                 return self._intend(index, receipt, now, need, known=known)
             case Run():
-                self._waiting.pop(receipt.run, None)
+                self._forget(receipt.run)
             case _:
                 pass
         return []
@@ -103,7 +109,7 @@ class ApprovalReplay:
 
     def _intend(self, index: int, intent: Intent, now: str, need: Need | None, *, known: bool) -> list[Finding]:
         if not intent.approvals:
-            asked = need is not None or (not known and intent.act_digest in self._waiting.get(intent.run, {}))
+            asked = need is not None or (not known and self._waits(intent))
             return [Breach("approval.missing", index, "approvals: got none")] if asked else []
         need = need or self._need_of(intent)
         findings: list[Finding] = []
@@ -120,7 +126,8 @@ class ApprovalReplay:
                 if kept.answer.key in keys:
                     findings.append(Breach("approval.reused", index, f"approval {id_[:15]}: its key counts already"))
                 keys.add(kept.answer.key)
-            self._use(id_, kept)
+        for id_ in dict.fromkeys(intent.approvals):
+            self._use(id_)
         if len(keys) < need.needed and not any(isinstance(each, Breach) for each in findings):
             findings.append(Breach("approval.missing", index, f"approvals: got {len(keys)}, expected {need.needed}"))
         return findings
@@ -134,9 +141,10 @@ class ApprovalReplay:
         fault = check_approver(answer, approvers=self._approvers, barred=barred)
         if fault is None or fault.code == "approval.unpinned":
             current = ballot is None or ballot.answers.get(answer.key, answer).granted
+            left = 0 if ballot is not None and ballot.used else kept.left
             wrong = kept.fault if kept.fault is not None and kept.fault.code != "approval.unpinned" else None
-            wrong = wrong or check_use(need, answer, now=now, left=kept.left, current=current)
-            fault = wrong or fault
+            wrong = wrong or check_use(need, answer, now=now, left=left, current=current)
+            fault = wrong or self._denied(need, now) or fault
         if fault is None:
             return None
         kind = Doubt if fault.code == "approval.unpinned" else Breach
@@ -157,8 +165,28 @@ class ApprovalReplay:
             needed=max((request.needed for request in requests), default=1),
         )
 
-    def _use(self, id_: str, kept: _Kept) -> None:
+    def _waits(self, intent: Intent) -> bool:
+        """Return whether a rule asked for an approval of this very act before."""
+        requests = self._requests.get(intent.run, {}).get(intent.act_digest, ())
+        return any(id_ not in self._by_limit for id_ in requests)
+
+    def _denied(self, need: Need, now: str) -> Rejected | None:
+        """Return what speaks against every approval of an act: a request for it that somebody denies."""
+        for id_ in self._requests.get(need.run, {}).get(need.act_digest, ()):
+            if state_of(self._ballots[id_], now=now) is ApprovalState.DENIED:
+                return Rejected(Reason.APPROVAL_DENIED, "approval.denied", f"request {id_[:15]} is denied")
+        return None
+
+    def _use(self, id_: str) -> None:
+        kept = self._kept.get(id_)
+        if kept is None:
+            return
         self._kept[id_] = _Kept(kept.answer, kept.fault, kept.left - 1)
         ballot = self._ballots.get(kept.answer.request or "")
         if ballot is not None and kept.answer.key in ballot.answers:
             self._ballots[ballot.request.id] = use(ballot)
+
+    def _forget(self, run: str) -> None:
+        for requests in self._requests.pop(run, {}).values():
+            self._by_limit.difference_update(requests)
+        self._barred.pop(run, None)

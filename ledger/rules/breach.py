@@ -51,6 +51,7 @@ BREACH_CODES: Final = {
     "approval.reused": "An act uses an approval whose uses are used up.",
     "approval.expired": "An act uses an approval, or an approval answers a request, after its time.",
     "approval.replaced": "An act uses an approval that the same approver had taken back.",
+    "approval.denied": "An act uses an approval although a request for it is denied.",
     "approval.unknown": "An act uses an approval that does not stand before it.",
     "approval.self": "An approval is by the agent, the issuer of the run or the log.",
     "effect.repeated": "An effect was attempted again although it was committed or in progress.",

@@ -44,6 +44,8 @@ class _RunBudget:
     parent: str | None
     root: str
     budget: Budget
+    purses: tuple[str, ...]
+    """The runs whose budgets an act of this run draws on: itself and those above it, as far as they have limits."""
     started: dict[str | None, int] = field(default_factory=dict)
     """Child runs by the intent that started them."""
     longest_ms: int = 0
@@ -67,12 +69,15 @@ class BudgetReplay:
         return None if found is None else found.budget
 
     def budgets_of(self, run: str) -> tuple[Budget, ...]:
-        """Return the budgets that an act of this run draws on: its own, its parent's, and so on."""
-        return tuple(self._runs[each].budget for each in self._path(run))
+        """Return the budgets that an act of this run draws on, nearest run first; runs without limits are left out."""
+        return tuple(self._runs[each].budget for each in self._purses(run))
 
     def soft_limit_passed(self, intent: Intent) -> Refused | None:
         """Return the soft limit that an intent would pass if it stood next, None if it would pass none."""
-        found = reserve(self.budgets_of(intent.run), draw_of(intent.reserved))
+        budgets = self.budgets_of(intent.run)
+        if not any(line.soft is not None for budget in budgets for line in budget.lines.values()):
+            return None
+        found = reserve(budgets, draw_of(intent.reserved))
         return None if isinstance(found, Refused) else found.asks
 
     def see(self, index: int, id_: str, receipt: Receipt) -> list[Finding]:
@@ -104,34 +109,42 @@ class BudgetReplay:
         if parent is not None:
             above = self._runs[parent]
             siblings = above.started.get(opening.parent_intent, 0)
-            refused = admit_child(self.budgets_of(parent), siblings=siblings, limits=opening.limits)
+            line = tuple(self._runs[each].budget for each in self._line(parent))
+            refused = admit_child(line, siblings=siblings, limits=opening.limits)
             above.started[opening.parent_intent] = siblings + 1
             if refused is not None:
                 findings.append(_breach(index, refused, child=True))
         root = id_ if parent is None else self._runs[parent].root
-        self._runs[id_] = _RunBudget(parent, root, Budget.of(opening.limits))
+        own = (id_,) if opening.limits else ()
+        purses = own if parent is None else own + self._runs[parent].purses
+        self._runs[id_] = _RunBudget(parent, root, Budget.of(opening.limits), purses)
         self._trees.setdefault(root, []).append(id_)
         self._put(id_, count_opened(self.budgets_of(id_)))
         return findings
 
     def _intend(self, index: int, id_: str, intent: Intent) -> list[Finding]:
-        budgets, draw = self.budgets_of(intent.run), draw_of(intent.reserved)
+        budgets = self.budgets_of(intent.run)
+        if not budgets:
+            return []
+        draw = draw_of(intent.reserved)
         found = reserve(budgets, draw)
         findings: list[Finding] = []
         if isinstance(found, Refused):
             findings.append(_judge(index, found, draw))
             found = hold(budgets, draw)
         self._put(intent.run, found.budgets)
-        if intent.run in self._runs:
-            self._holds[id_] = (intent.run, found.hold)
-            self._runs[intent.run].held.add(id_)
+        self._holds[id_] = (intent.run, found.hold)
+        self._runs[intent.run].held.add(id_)
         return findings
 
     def _end(self, index: int, outcome: Outcome) -> list[Finding]:
         found = self._runs.get(outcome.run)
-        if found is None or outcome.intent not in self._holds:
+        if found is None:
             return []
-        found.longest_ms = max(found.longest_ms, outcome.duration_ms)
+        if isinstance(outcome.duration_ms, int):
+            found.longest_ms = max(found.longest_ms, outcome.duration_ms)
+        if outcome.intent not in self._holds:
+            return []
         return self._settle(index, outcome.intent, outcome.status, settled_of(outcome.charges))
 
     def _refuse(self, index: int, decision: Decision) -> list[Finding]:
@@ -191,10 +204,10 @@ class BudgetReplay:
             elif not known:
                 findings.append(Doubt("budget.time_unknown", index, f"duration_ms: limit {line.limit}, took unknown"))
         for total in run.totals:
-            spent = found.budget.lines.get(total.meter, _NO_LINE).spent
+            counted = found.budget.lines.get(total.meter, _NO_LINE).spent
             # What is restated from elsewhere may be known in sum only.
-            if spent != total.value and run.source is None:
-                findings.append(_contradicted(index, total.meter, f"spent {spent}, closed with", total.value))
+            if counted != total.value and found.budget.is_limited() and run.source is None:
+                findings.append(_contradicted(index, total.meter, f"spent {counted}, closed with", total.value))
         self._put(run.run, count_closed(self.budgets_of(run.run)))
         if run.run == found.root:
             self._forget(run.run)
@@ -205,16 +218,21 @@ class BudgetReplay:
             for intent in self._runs.pop(run).held:
                 del self._holds[intent]
 
-    def _path(self, run: str) -> list[str]:
-        path: list[str] = []
+    def _line(self, run: str) -> list[str]:
+        """Return a run and the runs above it."""
+        line: list[str] = []
         at: str | None = run
         while at is not None and at in self._runs:
-            path.append(at)
+            line.append(at)
             at = self._runs[at].parent
-        return path
+        return line
+
+    def _purses(self, run: str) -> tuple[str, ...]:
+        found = self._runs.get(run)
+        return () if found is None else found.purses
 
     def _put(self, run: str, budgets: tuple[Budget, ...]) -> None:
-        for each, budget in zip(self._path(run), budgets, strict=True):
+        for each, budget in zip(self._purses(run), budgets, strict=True):
             self._runs[each].budget = budget
 
 

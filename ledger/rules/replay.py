@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ledger.canonical import JsonValue
 from ledger.receipt import Intent, Receipt
@@ -24,6 +25,12 @@ from ledger.rules.instant import ms_of
 from ledger.rules.policy_replay import ArgumentsOf, DocumentOf, PolicyReplay
 
 __all__ = ["Replay"]
+
+
+_OF_EFFECTS: Final = frozenset({"intent", "outcome", "resolution"})
+_OF_BUDGETS: Final = frozenset({"opening", "intent", "outcome", "decision", "step", "run", "resolution"})
+_SILENT: Final = frozenset({"outcome", "step", "resolution", "grant", "evaluation", "import", "erasure", "repair"})
+"""Kinds in which policies and approvals see nothing."""
 
 
 def _no_document(_: str) -> bytes | None:
@@ -62,16 +69,19 @@ class Replay:
 
     def see(self, index: int, id_: str, receipt: Receipt, *, recorded_at: str) -> list[Finding]:
         """Return what one receipt shows, and take it into account. Receipts come in chain order, each once."""
-        judged = self.policies.see(index, id_, receipt)
-        need = judged.need
-        if isinstance(receipt, Intent) and receipt.would_have is None:
-            need = self._with_soft_limit(receipt, need)
-        findings = [
-            *judged.findings,
-            *self.approvals.see(index, id_, receipt, now=recorded_at, need=need, known=judged.known),
-            *self.effects.see(index, id_, receipt, now_ms=ms_of(recorded_at)),
-            *self.budgets.see(index, id_, receipt),
-        ]
+        kind = receipt.kind
+        findings: list[Finding] = []
+        if kind not in _SILENT:
+            judged = self.policies.see(index, id_, receipt)
+            need = judged.need
+            if isinstance(receipt, Intent) and receipt.would_have is None:
+                need = self._with_soft_limit(receipt, need)
+            findings += judged.findings
+            findings += self.approvals.see(index, id_, receipt, now=recorded_at, need=need, known=judged.known)
+        if kind in _OF_EFFECTS:
+            findings += self.effects.see(index, id_, receipt, now_ms=ms_of(recorded_at))
+        if kind in _OF_BUDGETS:
+            findings += self.budgets.see(index, id_, receipt)
         for found in findings:
             if isinstance(found, Doubt):
                 self.doubts.setdefault(found.code, found)

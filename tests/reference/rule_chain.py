@@ -140,7 +140,7 @@ class Chain:
         given = {"reason": "approval.required", "status": "waiting", **members}
         return self.add(kinds.Decision, **self.act(run, **(act or {})), **given)
 
-    def approval(self, request: str | None, *, by: str = "ada", answer: str = "granted", **members: Any) -> str:
+    def approval(self, request: str | None, /, *, by: str = "ada", answer: str = "granted", **members: Any) -> str:
         given: dict[str, Any] = {"role": "ops", "expires_at": "2026-11-30T23:00:00.000Z", "uses": 1}
         if request is not None:
             found = dict(self.receipts)[request]

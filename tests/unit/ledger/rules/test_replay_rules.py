@@ -210,6 +210,56 @@ def test_an_approval_that_its_approver_took_back():
     assert made.codes() == []
 
 
+def test_a_request_is_used_once_whoever_granted_it():
+    made = chain(ASKING, arguments={})
+    run, request = asked(made)
+    first, second = made.approval(request), made.approval(request, by="bob")
+    used(made, run, first)
+    used(made, run, second)
+    assert made.codes() == ["approval.reused"]
+
+
+def test_an_act_that_another_approver_denies():
+    for answer, codes in (("granted", []), ("denied", ["approval.denied"])):
+        made = chain(ASKING, arguments={})
+        run, request = asked(made)
+        approval = made.approval(request)
+        made.approval(request, by="bob", answer=answer)
+        used(made, run, approval)
+        assert made.codes() == codes
+        made = chain(ASKING, arguments={})
+        run, request = asked(made)
+        made.approval(request, by="bob", answer=answer)
+        used(made, run, made.approval(None, pattern="**"))
+        assert made.codes() == codes
+
+
+def test_what_a_request_asks_for_counts_where_no_policy_says_it():
+    for names, codes in ((("ada", "bob"), []), (("ada",), ["approval.missing"])):
+        made = chain()
+        run = made.opening()
+        request = made.waiting(run, roles=("ops",), needed=2)
+        made.intent(run, approvals=[made.approval(request, by=name) for name in names])
+        assert made.codes() == codes
+
+
+def test_an_answer_to_what_never_waited_covers_nothing():
+    made = chain(ASKING, arguments={})
+    run, _ = asked(made)
+    used(made, run, made.approval(None, request=ASKING.digest))
+    assert made.codes() == ["approval.unknown"]
+
+
+def test_a_request_that_a_soft_limit_made_binds_nobody_once_there_is_room():
+    made = chain()
+    run = made.opening({"usd_micro": {"limit": 100, "soft": 50}})
+    held = made.intent(run, {"usd_micro": 40}, act={"name": "other"})
+    made.waiting(run, meter="usd_micro", limit=50, spent=0, reserved=40, asked=20)
+    made.outcome(run, held, status="failed", reason="act.not_executed")
+    made.intent(run, {"usd_micro": 20})
+    assert made.codes() == []
+
+
 def test_a_denial_after_the_use_changes_nothing():
     made = chain(ASKING, arguments={})
     run, request = asked(made)
