@@ -41,10 +41,12 @@ def log(
     context: typer.Context,
     entries: Annotated[bool, typer.Option("--entries", help="Show the chain, entry by entry.")] = False,
     after: Annotated[
-        int | None, typer.Option(metavar="INDEX", help="Only entries after this index.", show_default=False)
+        int | None,
+        typer.Option(metavar="INDEX", min=0, max=2**53, help="Only entries after this index.", show_default=False),
     ] = None,
     number: Annotated[
-        int | None, typer.Option("-n", "--number", metavar="N", help="At most N rows.", show_default=False)
+        int | None,
+        typer.Option("-n", "--number", metavar="N", min=0, max=2**53, help="At most N rows.", show_default=False),
     ] = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,

@@ -89,7 +89,10 @@ def main() -> None:
     except BrokenPipeError:
         _leave_as_reader_left()
     except Exception as error:  # noqa: BLE001  a fault of ours must not look like one of the evidence
-        say_error(error)
+        try:
+            say_error(error)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads what we have to say
         sys.exit(exit_code_of(error))
 
 
