@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
+import typer.core
+import typer.main
 
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption
 from cli.text import say_error
@@ -16,8 +18,47 @@ from ledger.version import VERSION
 
 __all__ = ["app", "main"]
 
+_HOMES: Final = {
+    "init": "init",
+    "head": "init",
+    "run": "run",
+    "resume": "run",
+    "close": "run",
+    "log": "log",
+    "show": "show",
+    "tree": "show",
+    "artifact": "show",
+    "verify": "verify",
+    "prove": "prove",
+    "append": "append",
+    "keys": "keys",
+    "trust": "keys",
+    "restore": "restore",
+    "publish": "publish",
+    "vectors": "vectors",
+    "demo": "demo",
+}
+"""Command -> the module of `cli` that registers it, in the order of `ledger --help`."""
+
+
+class _LateGroup(typer.core.TyperGroup):
+    """Imports the module of a command when the command is called: none starts slower because of another."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002  typer's context, of its own vendored kind
+        return list(_HOMES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
+        if cmd_name not in _HOMES:
+            return None
+        home = typer.Typer(rich_markup_mode=None)
+        home.callback()(lambda: None)
+        import_module(f"cli.{_HOMES[cmd_name]}").register(home)
+        return typer.main.get_group(home).commands[cmd_name]
+
+
 app = typer.Typer(
     name="ledger",
+    cls=_LateGroup,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -45,24 +86,6 @@ def _root(
     ] = False,
 ) -> None:
     context.obj = Shared(ledger, json, trust)
-
-
-# The order here is the order of `ledger --help`.
-for _module in (
-    "init",
-    "run",
-    "log",
-    "show",
-    "verify",
-    "prove",
-    "append",
-    "keys",
-    "restore",
-    "publish",
-    "vectors",
-    "demo",
-):
-    import_module(f"cli.{_module}").register(app)
 
 
 def exit_code_of(error: Exception) -> int:
