@@ -281,10 +281,12 @@ class _Judge:
         Whether the last entry is a key entry itself is not asked: leaving it out is the same as showing the head before it.
         """
         report, head, last = self._report, self._head, self._bundle.last
-        shown = max((*self._keyring_indices, *(item.entry.index for item in items)), default=-1)
-        if head is None or shown >= head.size - 1:
+        if head is None:
             return
         if last is None:
+            shown = max((*self._keyring_indices, *(item.entry.index for item in items)), default=-1)
+            if shown >= head.size - 1:
+                return
             message = f"a key entry after entry {shown} would not show: nothing here names it"
             report.skip("keyring", "check.unreachable", message, asked=True)
             return

@@ -104,6 +104,29 @@ def test_one_byte_changed_anywhere_is_never_exit_0_and_never_exit_3(name):
         assert verdict.remember is None
 
 
+def closed():
+    """Return a ledger whose newest entry closes the run that its bundle proves, as right after `ledger run`."""
+    ledger = Builder()
+    ledger.header()
+    ledger.opening()
+    ledger.run()
+    ledger.commit()
+    return ledger
+
+
+@pytest.mark.parametrize("subject", [2, 0])
+def test_one_byte_changed_anywhere_in_a_bundle_of_the_newest_entry_or_of_the_header_is_never_exit_0_or_3(subject):
+    ledger = closed()
+    trust = ledger.trust()
+    data = print_bundle(ledger.bundle(ledger.rows[subject].id))
+    assert judge(data, trust=trust).exit == 0
+    for position in range(len(data)):
+        broken = bytearray(data)
+        broken[position] ^= 1 << (position * 3 % 8)
+        verdict = judge(bytes(broken), trust=trust)
+        assert verdict.exit in {1, 4, 5}, (position, data[position - 20 : position + 20], verdict.findings)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif("not config.getoption('-m')", reason="minutes; run with -m slow")
 @pytest.mark.parametrize("name", ["bundle", "range", "consistency", "tlog-proof", "dsse", "head"])
