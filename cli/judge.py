@@ -5,31 +5,38 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
 from cli.conflict import constructive_path, keep_conflict, keyring_of, with_heads
 from cli.options import Shared
+from cli.parallel import Fold, fold_segments
+from cli.progress import progress
+from cli.saved import Kind, drop, load, save
 from cli.trustfile import read_memory, read_trust, write_memory
+from cli.watch import InterruptedWorkError, Watch
+from cli.worker import read
 from ledger.bundle import BUNDLE_MAX_BYTES, parse_bundle
 from ledger.checkpoint import Head, head_of
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError, clip
 from ledger.storage.evidence import gather
 from ledger.storage.frozen import read_frozen
-from ledger.storage.journal import read_segment, segment_bytes, segment_path, segments
+from ledger.storage.journal import segment_bytes, segment_path, segments
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
 from verify.chain import Segment
 from verify.continues import check_continues
 from verify.file import kind_of, verify_file
-from verify.ledger import verify_ledger
+from verify.ledger import LedgerFold
 from verify.options import Options
 from verify.pins import trust_used
 from verify.report import Check, CheckStatus, Coverage, Verdict
+from verify.resume import Binding, LedgerState, binding
 
 __all__ = [
     "FILE_MAX_BYTES",
+    "Effort",
     "JournalSnapshot",
     "judge_continues",
     "judge_error",
@@ -44,33 +51,112 @@ _CONFLICTS: Final = frozenset({"head.forked", "head.unreconciled"})
 
 
 class JournalSnapshot:
-    """The journal of a folder as it was at one moment; can be gone through again, while others append."""
+    """The journal of a folder as it was at one moment; can be gone through again, while others append.
+
+    `files` holds first index and size in bytes of each segment.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._sizes = [(first, segment_bytes(folder, first)) for first in segments(folder)]
+        self.files = tuple((first, segment_bytes(folder, first)) for first in segments(folder))
 
     def __iter__(self) -> Iterator[Segment]:
-        for first, size in self._sizes:
-            data = read_segment(self._folder, first, 0, size)
-            yield Segment(f"journal/{first:016d}.jsonl", first, data)
+        for first, size in self.files:
+            yield read(self._folder, first, size)
 
 
-def judge_ledger(folder: Path, options: Shared, asked: Options) -> Verdict:
-    """Return the verdict on a whole ledger, and remember its head where it earned that."""
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How a whole ledger is gone through: processes, seconds, and what an earlier run on this machine may stand for.
+
+    `resume` goes on where the last verification stopped; `since_last` judges only what is new since the last good verdict.
+    """
+
+    jobs: int = 1
+    max_seconds: int | None = None
+    resume: bool = False
+    since_last: bool = False
+
+
+def judge_ledger(folder: Path, options: Shared, asked: Options, effort: Effort = Effort()) -> Verdict:
+    """Return the verdict on a whole ledger, and remember its head where it earned that.
+
+    Raises:
+        InterruptedWorkError: the user ended it; the state to go on from is saved.
+    """
     origin = _origin(folder)
     reader = Reader(folder)
     memory = read_memory(options.places, origin) if origin else None
-    verdict = verify_ledger(
-        JournalSnapshot(folder),
-        trust=read_trust(options),
+    trust, snapshot = read_trust(options), JournalSnapshot(folder)
+    bound = binding(None if trust is None else trust.digest, asked)
+    start, notes = _start(snapshot, folder, origin, options, bound, effort)
+    fold = LedgerFold(asked, memory=memory, start=start)
+    left = [each for each in snapshot.files if start is None or each[0] >= start.segment]
+    with Watch(effort.max_seconds) as watch, progress("verifying", sum(size for _, size in left)) as advance:
+
+        def step(done: int) -> bool:
+            advance(done)
+            return not watch.ended
+
+        whole = fold_segments(fold, Fold(folder, left, asked), jobs=effort.jobs, step=step)
+    stopped = "" if whole else _stop(fold, origin, options, bound, interrupted=watch.interrupted)
+    verdict = fold.judge(
+        snapshot,
+        trust=trust,
         memory=memory,
-        options=asked,
         consistency=lambda old, new: _path(reader, old, new),
         subject=str(folder),
+        stopped=stopped,
     )
-    kept = (*_frozen(folder), *_keep(verdict, memory, folder, options, asked))
+    if whole and origin:
+        drop(options.places, origin, "stopped")
+        good = fold.state(good=True) if verdict.exit == 0 else None
+        if good is not None:
+            save(options.places, origin, "good", good, bound)
+    kept = (*notes, *_frozen(folder), *_keep(verdict, memory, folder, options, asked))
     return _remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=folder)
+
+
+def _start(
+    snapshot: JournalSnapshot, folder: Path, origin: str | None, options: Shared, bound: Binding, effort: Effort
+) -> tuple[LedgerState | None, tuple[str, ...]]:
+    """Return the saved state to go on from, and notes that say why there is none where one was asked for."""
+    if not effort.resume and not effort.since_last:
+        return None, ()
+    found: LedgerState | str = "the ledger does not say its origin"
+    for kind, wanted in (("stopped", effort.resume), ("good", effort.since_last)):
+        if wanted and origin and not isinstance(found, LedgerState):
+            found = load(
+                options.places,
+                origin,
+                cast("Kind", kind),
+                bound=bound,
+                files=snapshot.files,
+                read=lambda first, size: read(folder, first, size),
+            )
+    if isinstance(found, LedgerState):
+        return found, ()
+    return None, (f"no earlier verification is gone on from, everything was read: {found}",)
+
+
+def _stop(fold: LedgerFold, origin: str | None, options: Shared, bound: Binding, *, interrupted: bool) -> str:
+    """Save where a verification stops; return what is said of it.
+
+    Raises:
+        InterruptedWorkError: the user ended it.
+    """
+    state = fold.state(good=False)
+    if state is None or origin is None:
+        problem: str | None = "what was read so far does not hold or does not end a commit"
+    else:
+        problem = save(options.places, origin, "stopped", state, bound)
+    size = fold.chain.size
+    said = f"stopped after entry {size - 1}; " + (
+        "the same command with --resume goes on from there" if problem is None else f"it cannot be resumed: {problem}"
+    )
+    if interrupted:
+        raise InterruptedWorkError(said)
+    return said
 
 
 def judge_continues(

@@ -7,17 +7,19 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.text import Text
 
-from cli.judge import FILE_MAX_BYTES, judge_continues, judge_error, judge_file, judge_ledger, judge_receipt
+from cli.judge import FILE_MAX_BYTES, Effort, judge_continues, judge_error, judge_file, judge_ledger, judge_receipt
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.parallel import usable_cores
 from cli.published import is_published, judge_published
 from cli.refs import resolve, whole_run
 from cli.text import console, escape, print_json, say, short
 from cli.trustfile import read_trust
+from cli.watch import InterruptedWorkError
 from ledger.checkpoint import head_of
 from ledger.errors import LedgerError, NotFoundError, clip
 from ledger.keys import is_key_id
@@ -110,6 +112,28 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Processes for a ledger. Without it: one a core.", show_default=False),
+    ] = None,
+    max_seconds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="S",
+            help="Stop a ledger's verification after so long: exit 3, and --resume goes on.",
+            show_default=False,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the verification of this ledger stopped.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="last", help="Only what is new since this machine's last good verdict.", show_default=False
+        ),
+    ] = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
     trust: TrustOption = None,
@@ -123,10 +147,15 @@ def verify(
     words = (*require, *(("every-head",) if every_head else ()))
     asked = parse_options(require=words, accept=tuple(accept), bytes_only=bytes_only)
     asked = replace(asked, heads=tuple(_read_head(path) for path in head))
+    if since not in {None, "last"}:
+        raise typer.BadParameter("takes the word last", param_hint="--since")
+    effort = Effort(jobs or usable_cores(), max_seconds, resume, since_last=since is not None)
     if everything and targets:
         raise typer.BadParameter("--all goes without targets")
     read_trust(options)  # a trust file that must not be used ends the command, before any evidence is read
-    verdicts = [_judge(target, options, asked) for target in targets] or [_judge_nearest(options, asked)]
+    verdicts = [_judge(target, options, asked, effort) for target in targets] or [
+        _judge_nearest(options, asked, effort)
+    ]
     if continues is not None:
         folder = Path(targets[0]) if targets else options.folder()
         if len(targets) > 1 or not folder.is_dir():
@@ -156,27 +185,39 @@ def _read_head(path: Path) -> bytes:
     return note
 
 
-def _judge_nearest(options: Shared, asked: Options) -> Verdict:
+def _judge_nearest(options: Shared, asked: Options, effort: Effort) -> Verdict:
     folder = options.folder()
     try:
-        return judge_ledger(folder, options, asked)
+        return judge_ledger(folder, options, asked, effort)
+    except InterruptedWorkError as error:
+        _leave(error)
     except LedgerError as error:
         return judge_error(error, str(folder), options, asked)
 
 
-def _judge(target: str, options: Shared, asked: Options) -> Verdict:
+def _judge(target: str, options: Shared, asked: Options, effort: Effort) -> Verdict:
     try:
-        return _judge_target(target, options, asked)
+        return _judge_target(target, options, asked, effort)
+    except InterruptedWorkError as error:
+        _leave(error)
     except LedgerError as error:
         return judge_error(error, target, options, asked)
 
 
-def _judge_target(target: str, options: Shared, asked: Options) -> Verdict:
+def _leave(error: InterruptedWorkError) -> NoReturn:
+    """Exit as an interrupt does, after saying how to go on."""
+    say(escape(str(error)))
+    raise typer.Exit(130)
+
+
+def _judge_target(target: str, options: Shared, asked: Options, effort: Effort) -> Verdict:
     if target == "-":
         return judge_file(sys.stdin.buffer.read(FILE_MAX_BYTES + 1), target, options, asked)
     path = Path(target)
     if path.is_dir():
-        return (judge_published if is_published(path) else judge_ledger)(path, options, asked)
+        if is_published(path):
+            return judge_published(path, options, asked)
+        return judge_ledger(path, options, asked, effort)
     if path.exists():
         with path.open("rb") as file:
             return judge_file(file.read(FILE_MAX_BYTES + 1), target, options, asked)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -24,12 +25,12 @@ from ledger.envelope import RECEIPT_TYPE, Envelope, parse_envelope
 from ledger.errors import FormatError, UnknownFormatError
 from ledger.line import HEAD_PREFIX, parse_entry_line
 from ledger.members import TIME_PATTERN
-from verify.heads import HeadFold, KeyEntry
+from verify.heads import HeadFold, HeadPoint, HeadTotals, KeyEntry
 from verify.ids import IdSet
 from verify.journal import LINE_MAX_BYTES, Place, Segment, place, why_not_torn
 from verify.report import Report
 
-__all__ = ["ChainFold", "Consume", "Rows", "Segment"]
+__all__ = ["ChainFold", "ChainPoint", "Consume", "Rows", "Segment"]
 
 Rows: TypeAlias = list[tuple[int, str, bytes, bytes]]
 """Index, receipt id in hexadecimal, payload, and the bytes of the line after it, for each entry of a commit.
@@ -57,6 +58,25 @@ _KEYRING_KINDS: Final = (b"ke", b"he")
 _BACK: Final = 23 + len(_SUFFIX)
 
 
+@dataclass(frozen=True, slots=True)
+class ChainPoint:
+    """What the entries after a commit depend on, where everything before it is in order.
+
+    `previous` is the hexadecimal digest of the last entry, `time` when it was recorded (without the Z), `keyring` what the next
+    entry names.
+    """
+
+    previous: str
+    time: bytes
+    keyring: int
+    head: HeadPoint
+
+    @property
+    def size(self) -> int:
+        """Entries before the point."""
+        return self.head.fold.size
+
+
 class _Pending:
     """Entries of the commit under way, and the state after them."""
 
@@ -82,6 +102,7 @@ class ChainFold:
     Attributes:
         heads: the fold over the ends of commits: size, head, keyring.
         ids: the ids of all committed receipts.
+        first: index of the first entry that is judged; those before it were judged elsewhere.
     """
 
     def __init__(
@@ -91,12 +112,17 @@ class ChainFold:
         every_head: bool = False,
         watch: int | None = None,
         consume: Consume | None = None,
+        start: ChainPoint | None = None,
     ) -> None:
         self._report = report
         self._consume = consume
-        self.heads = HeadFold(report, every_head=every_head, watch=watch)
+        self.heads = HeadFold(report, every_head=every_head, watch=watch, start=None if start is None else start.head)
         self.ids = IdSet()
         self._pending = _Pending()
+        self.first = 0
+        if start is not None:
+            self.first = start.size
+            self._move(start)
         self._segment: Segment | None = None
         self._fragment = b""
         """Bytes of the segment after its last LF."""
@@ -110,11 +136,42 @@ class ChainFold:
         """Entries committed so far."""
         return self.heads.size
 
-    def feed(self, segment: Segment) -> None:
-        """Fold the next segment."""
+    @property
+    def end(self) -> int:
+        """Where in the segment fed last the bytes after the last head begin."""
+        return self._rest_offset
+
+    def point(self) -> ChainPoint | None:
+        """Return the point after the last commit, None where bytes follow it or something before it does not hold."""
+        pending, head = self._pending, self.heads.point()
+        if head is None or self._has_rest() or not pending.previous or head.fold.size != pending.index:
+            return None
+        return ChainPoint(pending.previous, pending.time, pending.keyring, head)
+
+    def join(self, end: ChainPoint, totals: HeadTotals, ids: IdSet, *, size_bytes: int) -> None:
+        """Move to a point that another fold reached from this one's, with what it found on the way.
+
+        Args:
+            end: the point.
+            totals: what it counted.
+            ids: the ids of the receipts on the way.
+            size_bytes: length of the segment that ends there.
+        """
+        self.heads.join(end.head, totals)
+        self.ids.join(ids)
+        self._move(end)
+        self._segment, self._fragment, self._rest_offset = None, b"", size_bytes
+
+    def _move(self, point: ChainPoint) -> None:
+        pending = self._pending
+        pending.index, pending.previous = point.size, point.previous
+        pending.time, pending.keyring = point.time, point.keyring
+
+    def feed(self, segment: Segment, *, offset: int = 0) -> None:
+        """Fold the next segment, from the end of a commit at an offset where the commits before were folded already."""
         if self._has_rest():
             self._damaged("another segment follows bytes after the last head")
-        if segment.first_index != self._pending.index:
+        if segment.first_index != self._pending.index and not offset:
             self._report.find(
                 "journal",
                 "journal.segment_missing",
@@ -123,8 +180,8 @@ class ChainFold:
             )
             self.heads.sound = False
         self._segment = segment
-        self._rest_offset = 0
-        self._fragment = segment.data[self._lines(segment) :]
+        self._rest_offset = offset
+        self._fragment = segment.data[self._lines(segment, offset) :]
 
     def finish(self) -> None:
         """Judge what follows the last head, and verify the last head's signature."""
@@ -133,10 +190,10 @@ class ChainFold:
         self.heads.finish()
         if self.heads.count:
             self._report.ran("journal")
-            self._report.ran("chain", self.size)
+            self._report.ran("chain", self.size - self.first)
 
-    def _lines(self, segment: Segment) -> int:  # noqa: PLR0915  one loop, kept whole for speed
-        """Fold the whole lines of a segment; return the offset after the last."""
+    def _lines(self, segment: Segment, position: int) -> int:  # noqa: PLR0915  one loop, kept whole for speed
+        """Fold the whole lines of a segment from an offset; return the offset after the last."""
         data = segment.data
         find = data.find
         hash_ = sha256
@@ -147,7 +204,6 @@ class ChainFold:
         before = f',"keyring":{pending.keyring},"previous":"sha256:'
         middle = _FIXED + len(str(index)) + len(str(pending.keyring))
         next_stop = 10 ** len(str(index)) if index else 1
-        position = 0
         while (end := find(b"\n", position)) >= 0:
             line = data[position:end]
             cut = line.rfind(_TYPE)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from ledger.errors import LedgerError
 
-__all__ = ["ProofError", "TrustError"]
+__all__ = ["ApartError", "ProofError", "TrustError"]
+
+
+class ApartError(LedgerError):
+    """A stretch of a ledger that cannot be judged apart from what stands before it; it says nothing about the evidence."""
+
+    code = "report.apart"
 
 
 class ProofError(LedgerError):

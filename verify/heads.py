@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -30,10 +31,10 @@ from ledger.note import ED25519, NoteKey, parse_note
 from ledger.receipt import Header, Key, parse_receipt
 from verify.journal import Place, place
 from verify.keyring import Keyring, header_problem
-from verify.proof import RootFold
+from verify.proof import FoldState, RootFold
 from verify.report import Report
 
-__all__ = ["HEAD_CODES", "HeadFold", "KeyEntry", "Problem"]
+__all__ = ["HEAD_CODES", "HeadFold", "HeadPoint", "HeadTotals", "KeyEntry", "Problem"]
 
 Problem: TypeAlias = tuple[str, str]
 """A code and a message."""
@@ -52,6 +53,34 @@ _FEW: Final = 200
 """Leaves below which adding them one by one is as fast as level by level."""
 
 
+@dataclass(frozen=True, slots=True)
+class HeadPoint:
+    """What the commits after a head depend on, where everything before it is in order.
+
+    `line` is the head line, `fold` the leaves before it from 0, `keys` the entries that made the keyring.
+    """
+
+    line: bytes
+    fold: FoldState
+    keys: tuple[KeyEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadTotals:
+    """What a fold over heads counted, and what it knows of the last one."""
+
+    count: int = 0
+    signatures: int = 0
+    unverified: bool = True
+    """Whether the signature of the last head was not looked at."""
+    signed: bool = False
+    """Whether the last signature looked at holds."""
+    where: str = ""
+    """Where the last head stands."""
+    watched_root: bytes | None = None
+    """Root at the watched size, where it was passed."""
+
+
 class HeadFold:
     """Folds commits: leaves, keys and the head line that ends them.
 
@@ -65,7 +94,7 @@ class HeadFold:
         watched_root: root at `watch` entries, where the fold passed that size.
     """
 
-    def __init__(self, report: Report, *, every_head: bool, watch: int | None) -> None:
+    def __init__(self, report: Report, *, every_head: bool, watch: int | None, start: HeadPoint | None = None) -> None:
         self._report = report
         self._every_head = every_head
         self._watch = watch
@@ -82,9 +111,11 @@ class HeadFold:
         self._line = b""
         self._digest = ZERO_DIGEST[7:]
         """The last head line and its digest."""
-        self._place: Place
+        self._place: Place | str = ""
         self._unverified = False
         self._key_changed = True
+        self._keys: list[KeyEntry] = []
+        """The entries that made the keyring."""
         self._signature: tuple[bytes, bytes, int, bytes] | None = None
         """Of the newest expected head: its line, key id and signature in base64, size, and root in base64."""
         self._signers: tuple[str, ...] = ()
@@ -97,6 +128,55 @@ class HeadFold:
         """What stands before it on a head line, with places for size and root."""
         self._end = _end_of_line(self._digest)
         """What stands after it."""
+        if start is not None:
+            self._start(start)
+
+    def _start(self, point: HeadPoint) -> None:
+        """Go on from a point; its keyring was reported on before."""
+        self._take_keys(point.keys, Report())
+        self._key_changed, self._signers = False, ()
+        self._fold = RootFold.resume(point.fold)
+        self.size, self._root = self._fold.size, self._fold.root()
+        self._set_line(point.line)
+        self._unverified = True
+        if self._watch == self.size:
+            self.watched_root = self._root
+
+    def _set_line(self, line: bytes) -> None:
+        self._line = line
+        self._digest = sha256(line).hexdigest()
+        self._end = _end_of_line(self._digest)
+
+    def point(self) -> HeadPoint | None:
+        """Return the point after the last head, None where something before it does not hold."""
+        if not self.sound or not self._root or self._log_line is None or self._key_changed or self._signers:
+            return None
+        return HeadPoint(self._line, self._fold.snapshot(), tuple(self._keys))
+
+    def totals(self) -> HeadTotals:
+        """Return what was counted up to the last head."""
+        place_ = self._place if isinstance(self._place, str) else place(self._place)
+        return HeadTotals(self.count, self._signatures, self._unverified, self.signed, place_, self.watched_root)
+
+    def resume(self, totals: HeadTotals) -> None:
+        """Go on from what was counted up to the point that this fold started from."""
+        self.count, self._signatures = totals.count, totals.signatures
+        self._unverified, self.signed, self._place = totals.unverified, totals.signed, totals.where
+        self.watched_root = self.watched_root or totals.watched_root
+
+    def join(self, end: HeadPoint, totals: HeadTotals) -> None:
+        """Move to a point that another fold reached from this one's, with what it counted on the way."""
+        self._fold = RootFold.resume(end.fold)
+        self.size, self._root = self._fold.size, self._fold.root()
+        self._set_line(end.line)
+        self.count += totals.count
+        self._signatures += totals.signatures
+        self._unverified, self._place = totals.unverified, totals.where
+        if len(end.keys) > len(self._keys):
+            self._take_keys(end.keys[len(self._keys) :], Report())
+            self._key_changed, self._signers = False, ()
+        self.signed = totals.signed
+        self.watched_root = self.watched_root or totals.watched_root
 
     @property
     def head(self) -> Head | None:
@@ -112,7 +192,7 @@ class HeadFold:
         """Add the leaves and the header and key entries of the commit under way, and empty both lists."""
         fold = self._fold
         if keys:
-            self._take_keys(keys)
+            self._take_keys(keys, self._report)
             keys.clear()
         if self._watch is not None and fold.size < self._watch <= fold.size + len(leaves):
             split = self._watch - fold.size
@@ -170,10 +250,8 @@ class HeadFold:
         """Move to the end of the commit that a head line ends."""
         self.size = size
         self.count += 1
-        self._line = line
         self._place = at
-        self._digest = sha256(line).hexdigest()
-        self._end = _end_of_line(self._digest)
+        self._set_line(line)
         self._unverified = True
         if self._every_head or self._key_changed:
             self._verify()
@@ -246,18 +324,20 @@ class HeadFold:
                 continue
             self.signed = False
             code, message = problem
-            self._report.find("head signatures", code, where=place(self._place), message=message)
+            self._report.find("head signatures", code, where=self.totals().where, message=message)
 
     # Keys.
 
-    def _take_keys(self, keys: Sequence[KeyEntry]) -> None:
+    def _take_keys(self, keys: Sequence[KeyEntry], report: Report) -> None:
         """Move the keyring by the header and key entries of a commit that ends."""
         known = () if self.keyring is None else self.keyring.log_keys
         for index, id_, envelope in keys:
             problem = self._take_key(index, id_, envelope)
             if problem is not None:
                 code, message = problem
-                self._report.find("keyring", code, where=f"entry {index}", message=message)
+                report.find("keyring", code, where=f"entry {index}", message=message)
+            if problem is None or index == 0:
+                self._keys.append((index, id_, envelope))
         keyring = self.keyring
         if keyring is None:
             return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
+from ledger.errors import FormatError
+
 __all__ = ["IdSet"]
 
 
@@ -23,6 +25,30 @@ class IdSet:
         for id_ in ids:
             bucket = buckets[id_[0]]
             bucket += id_[:8]
+
+    def join(self, other: IdSet) -> None:
+        """Add the ids of another set."""
+        for bucket, more in zip(self._buckets, other._buckets, strict=True):
+            bucket.extend(more)
+
+    def buckets(self) -> tuple[bytearray, ...]:
+        """Return the first eight bytes of each id, in 256 buckets by their first byte; not to be changed."""
+        return tuple(self._buckets)
+
+    @classmethod
+    def of(cls, buckets: Iterable[bytes]) -> IdSet:
+        """Return the set whose buckets are given.
+
+        Raises:
+            FormatError: another number of buckets, or bytes that are no prefixes of ids in theirs.
+        """
+        ids = cls()
+        ids._buckets = list(map(bytearray, buckets))
+        if len(ids._buckets) != 256 or any(len(each) % 8 for each in ids._buckets):
+            raise FormatError("ids: got another number of bytes than 256 buckets hold", code="state.malformed")
+        if any(set(each[::8]) - {number} for number, each in enumerate(ids._buckets)):
+            raise FormatError("ids: got an id in the bucket of another first byte", code="state.malformed")
+        return ids
 
     def suspects(self) -> set[bytes]:
         """Return the prefixes of eight bytes that stand more than once; different ids may share one."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from ledger.checkpoint import head_of
@@ -17,14 +18,17 @@ from ledger.errors import LedgerError
 from ledger.line import ENTRY_PREFIX
 from verify.chain import ChainFold, Segment
 from verify.given import GIVEN, check_given
+from verify.heads import HeadTotals
 from verify.memory import Consistency, Relation, open_remembered, reconcile
 from verify.options import Options
+from verify.parallel import Part, join_receipts
 from verify.pins import check_issuers, check_log, trust_used
 from verify.receipts import ReceiptFold
 from verify.report import Coverage, Covered, Report, Verdict
+from verify.resume import LedgerCounts, LedgerState, counts_of
 from verify.trust import Trust
 
-__all__ = ["verify_ledger"]
+__all__ = ["LedgerFold", "verify_ledger"]
 
 _NAMES: Final = ("journal", "chain", "ids", "keyring", "heads", "head signatures")
 _FULL_NAMES: Final = ("receipts", "seals", "trees", "attribution")
@@ -56,55 +60,186 @@ def verify_ledger(
         consistency: gives proofs between two sizes of the ledger, where something can.
         subject: what the verdict calls the ledger.
     """
-    report = Report()
-    report.expect(*_NAMES)
-    receipts = None if options.bytes_only else ReceiptFold(report)
-    if receipts is not None:
-        report.expect(*_FULL_NAMES)
-    report.expect(
-        "log key", *(() if receipts is None else ("issuers",)), "memory", *((GIVEN,) if options.heads else ())
-    )
-    chain = ChainFold(
-        report,
-        every_head=options.every_head,
-        watch=_size_of(memory),
-        consume=None if receipts is None else receipts.take,
-    )
+    fold = LedgerFold(options, memory=memory)
     for segment in segments:
-        chain.feed(segment)
-    chain.finish()
-    _check_ids(report, chain, segments)
-    covered = Covered()
-    if receipts is None:
-        report.notes.append("bytes only: schemas, seals, trees and issuers were not looked at")
-    else:
-        covered = _finish_receipts(report, receipts, options)
-    remember = None
-    if chain.heads.keyring is not None:
-        pinned = check_log(report, trust, chain.heads.keyring)
-        if receipts is not None:
-            check_issuers(report, trust, chain.heads.keyring, receipts.issuers)
-        remember = _check_memory(report, chain, memory, consistency, options, pinned=pinned)
-        head = chain.heads.head if pinned and chain.heads.signed else None
-        keys = chain.heads.keyring.log_keys
-        check_given(report, options.heads, head=head, log_keys=keys, consistency=consistency)
-    if chain.size == 0:
-        report.find("coverage", "coverage.empty")
-    if options.artifacts:
-        report.skip("artifacts", "check.unsupported", asked=True)
-    if options.counter_seals:
-        report.skip("counter-seals", "check.unsupported", asked=True)
-    return Verdict(
-        subject,
-        report.checks(),
-        Coverage(0, chain.size, chain.size),
-        chain.heads.head,
-        trust_used(trust),
-        covered,
-        accepted=options.accept,
-        notes=tuple(report.notes),
-        remember=remember if report.exits() in {0, 3, 6} else None,
-    )
+        fold.feed(segment)
+    return fold.judge(segments, trust=trust, memory=memory, consistency=consistency, subject=subject)
+
+
+class LedgerFold:
+    """Folds the segments of a ledger, each read or judged apart, into a verdict.
+
+    Attributes:
+        chain: the fold over entries and heads.
+        watch: the size whose root is compared with memory.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        memory: bytes | None = None,
+        start: LedgerState | None = None,
+    ) -> None:
+        self._options = options
+        self._start = start
+        self._whole = start is None or not start.good
+        self._report = report = Report() if start is None or start.good else Report.resume(start.report)
+        report.expect(*_NAMES, *(() if options.bytes_only else _FULL_NAMES), "log key")
+        report.expect(*(() if options.bytes_only else ("issuers",)), "memory", *((GIVEN,) if options.heads else ()))
+        self._receipts = None if options.bytes_only else ReceiptFold(report)
+        self._before = LedgerCounts()
+        self.watch = _size_of(memory)
+        self.chain = ChainFold(
+            report,
+            every_head=options.every_head,
+            watch=self.watch,
+            consume=None if self._receipts is None else self._receipts.take,
+            start=None if start is None else start.point,
+        )
+        self._files: list[tuple[int, int]] = []
+        """First index and size in bytes of each segment so far."""
+        self._offset = 0
+        """Where in the segment that is fed next the first commit to fold begins."""
+        if start is not None:
+            self._resume(start)
+
+    def _resume(self, start: LedgerState) -> None:
+        self._files, self._offset = list(start.files), start.offset
+        self.chain.heads.resume(start.totals if self._whole else HeadTotals(1, where=start.totals.where))
+        if self._whole:
+            self.chain.first = 0
+        else:
+            self._before = counts_of(start)
+        if self._whole and start.watch == self.watch:
+            self.chain.heads.watched_root = start.totals.watched_root
+        self.chain.ids = start.ids
+        if self._receipts is not None and start.receipts is not None:
+            self._receipts.resume(start.receipts)
+
+    @property
+    def origin(self) -> str | None:
+        """The ledger that the receipts so far name."""
+        return None if self._receipts is None else self._receipts.origin
+
+    def feed(self, segment: Segment) -> None:
+        """Fold the next segment; the one that a state ends in is fed whole."""
+        offset, self._offset = self._offset, 0
+        if offset:
+            self._files.pop()
+        self._files.append((segment.first_index, len(segment.data)))
+        self.chain.feed(segment, offset=offset)
+
+    def join(self, part: Part, first_index: int) -> bool:
+        """Return whether a segment judged apart was joined; where not, nothing changed and it must be fed."""
+        receipts, judged = self._receipts, part.receipts
+        if self.chain.point() != part.start:
+            return False
+        if receipts is not None and (judged is None or not join_receipts(receipts, judged)):
+            return False
+        for each in part.informed:
+            self._report.inform(each.name, each.code, where=each.where, message=each.message, count=each.count)
+        self.chain.join(part.end, part.heads, part.ids, size_bytes=part.size_bytes)
+        self._files.append((first_index, part.size_bytes))
+        return True
+
+    def state(self, *, good: bool) -> LedgerState | None:
+        """Return the state to go on from, None where the entries so far do not end a commit or a head does not hold.
+
+        Args:
+            good: whether the verdict on what was folded was good, and the next one is to be on what follows only.
+        """
+        point = self.chain.point()
+        if point is None or self.chain.end == 0:
+            return None
+        return LedgerState(
+            good,
+            (*self._files[:-1], (self._files[-1][0], self.chain.end)),
+            point,
+            self.chain.heads.totals(),
+            self.watch,
+            self.chain.ids,
+            () if good else self._report.state(),
+            None if self._receipts is None else self._receipts.state(),
+        )
+
+    def judge(
+        self,
+        segments: Iterable[Segment],
+        *,
+        trust: Trust | None,
+        memory: bytes | None = None,
+        consistency: Consistency | None = None,
+        subject: str = "ledger",
+        stopped: str = "",
+    ) -> Verdict:
+        """Return the verdict on what was folded; the fold is not used after it.
+
+        Args:
+            segments: the journal's files from the first one, for a second look at ids that begin alike.
+            trust: whom to believe, None for nobody.
+            memory: the note remembered for this origin, None where none is; as when the fold was made.
+            consistency: gives proofs between two sizes of the ledger, where something can.
+            subject: what the verdict calls the ledger.
+            stopped: why the fold ended before the ledger did, empty where it did not.
+        """
+        report, chain, receipts, options = self._report, self.chain, self._receipts, self._options
+        chain.finish()
+        covered = Covered()
+        if stopped:
+            report.find("coverage", "coverage.time_ended", where=f"entry {chain.size}", message=stopped)
+            report.ran("ids", len(chain.ids))
+        else:
+            report.ran("ids", len(chain.ids) - self._before.ids)
+            _check_ids(report, chain, segments)
+        if receipts is None:
+            report.notes.append("bytes only: schemas, seals, trees and issuers were not looked at")
+        else:
+            covered = _finish_receipts(report, receipts, options, self._before, stopped=bool(stopped))
+        remember = None
+        if chain.heads.keyring is not None:
+            pinned = check_log(report, trust, chain.heads.keyring)
+            if receipts is not None:
+                check_issuers(report, trust, chain.heads.keyring, receipts.issuers)
+            if stopped:
+                report.skip("memory", "coverage.time_ended", asked=options.memory)
+                if options.heads:
+                    report.skip(GIVEN, "coverage.time_ended", asked=True)
+            else:
+                remember = _check_memory(report, chain, memory, consistency, options, pinned=pinned)
+                head = chain.heads.head if pinned and chain.heads.signed else None
+                keys = chain.heads.keyring.log_keys
+                check_given(report, options.heads, head=head, log_keys=keys, consistency=consistency)
+        if self._start is not None:
+            self._say_earlier(self._start)
+        if chain.size == 0:
+            report.find("coverage", "coverage.empty")
+        if options.artifacts:
+            report.skip("artifacts", "check.unsupported", asked=True)
+        if options.counter_seals:
+            report.skip("counter-seals", "check.unsupported", asked=True)
+        return Verdict(
+            subject,
+            report.checks(),
+            Coverage(chain.first, chain.size, chain.size - chain.first),
+            chain.heads.head,
+            trust_used(trust),
+            covered,
+            accepted=options.accept,
+            notes=tuple(report.notes),
+            remember=remember if report.exits() in {0, 3, 6} else None,
+        )
+
+    def _say_earlier(self, start: LedgerState) -> None:
+        """Say that the entries before the state were not read again."""
+        size = start.point.size
+        if self._whole:
+            message = f"entries 0 to {size - 1} were read by the run that stopped there, and not again"
+        else:
+            message = (
+                f"entries 0 to {size - 1} had a good verdict under this trust; their root and last head were compared"
+            )
+        self._report.skip("earlier entries", "coverage.earlier", message, asked=False)
 
 
 def _size_of(memory: bytes | None) -> int | None:
@@ -116,15 +251,22 @@ def _size_of(memory: bytes | None) -> int | None:
         return None
 
 
-def _finish_receipts(report: Report, receipts: ReceiptFold, options: Options) -> Covered:
+def _finish_receipts(
+    report: Report, receipts: ReceiptFold, options: Options, before: LedgerCounts, *, stopped: bool
+) -> Covered:
     covered = receipts.covered()
-    report.ran("receipts", receipts.receipts)
-    report.ran("seals", receipts.own_seals)
-    report.ran("trees", receipts.trees.closed)
+    covered = replace(
+        covered, own_seal=covered.own_seal - before.own_seals, sealed_root=covered.sealed_root - before.by_root
+    )
+    report.ran("receipts", receipts.receipts - before.receipts)
+    report.ran("seals", covered.own_seal)
+    report.ran("trees", receipts.trees.closed - before.closed_runs)
     if receipts.trees.unsettled:
         why = f"{receipts.trees.unsettled} questions stay open: receipts could not be read"
         report.skip("trees", "check.unreachable", why, asked=True)
     report.ran("attribution", covered.own_seal + covered.sealed_root)
+    if stopped:
+        return covered
     for id_, run in receipts.trees.runs.items():
         if options.closed:
             report.find("runs", "run.open", where=f"run {id_}", message=f"opened at entry {run.opening}")
@@ -136,7 +278,6 @@ def _finish_receipts(report: Report, receipts: ReceiptFold, options: Options) ->
 def _check_ids(report: Report, chain: ChainFold, segments: Iterable[Segment]) -> None:
     """Report receipts that stand in the ledger more than once."""
     suspects = chain.ids.suspects()
-    report.ran("ids", len(chain.ids))
     if not suspects:
         return
     if iter(segments) is segments:

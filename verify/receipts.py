@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from ledger import canonical
@@ -14,9 +16,9 @@ from ledger.keys import parse_base64, verify_signature
 from ledger.words import SEALED_KINDS
 from verify.chain import Rows
 from verify.report import Covered, Report
-from verify.tree import TreeFold
+from verify.tree import Find, TreeFold, TreeState
 
-__all__ = ["Issuers", "ReceiptFold", "read_reported", "role_of", "stated_run"]
+__all__ = ["Issuers", "ReceiptFold", "ReceiptState", "read_reported", "role_of", "stated_run"]
 
 _SEALED: Final = frozenset(str(kind) for kind in SEALED_KINDS)
 _ROLES: Final = {"approval": "approver", "key": ""}
@@ -45,6 +47,24 @@ class Issuers:
         self.first: list[int] = []
         self.last: list[int] = []
         self.roles: list[set[str]] = []
+
+    def join(self, other: Issuers) -> list[int]:
+        """Add the issuers that were seen after these; return the number here of each of them."""
+        numbers = []
+        for known, theirs in other.numbers.items():
+            first, last, roles = other.first[theirs], other.last[theirs], other.roles[theirs]
+            number = self.numbers.get(known)
+            if number is None:
+                number = self.numbers[known] = len(self.last)
+                self.first.append(first)
+                self.last.append(last)
+                self.roles.append(set(roles))
+            else:
+                self.first[number] = min(self.first[number], first)
+                self.last[number] = max(self.last[number], last)
+                self.roles[number] |= roles
+            numbers.append(number)
+        return numbers
 
     def see(self, facts: Facts, index: int) -> int:
         """Return the number of a receipt's issuer, which is seen at an index."""
@@ -87,13 +107,24 @@ def stated_run(payload: bytes) -> str | None:
     return run if isinstance(run, str) else None
 
 
+@dataclass(frozen=True, slots=True)
+class ReceiptState:
+    """A fold over receipts at rest."""
+
+    origin: str | None = None
+    receipts: int = 0
+    own_seals: int = 0
+    issuers: Issuers = field(default_factory=Issuers)
+    trees: TreeState = field(default_factory=TreeState)
+
+
 class ReceiptFold:
     """Takes the committed entries of a ledger and checks their receipts."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, trees: Callable[[Find], TreeFold] = TreeFold) -> None:
         self._report = report
         self.issuers = Issuers()
-        self.trees = TreeFold(self._find)
+        self.trees = trees(self._find)
         self.receipts = 0
         self.own_seals = 0
         self.origin: str | None = None
@@ -124,6 +155,16 @@ class ReceiptFold:
             elif facts.kind in _SEALED:
                 report.find("seals", "seal.absent", where=f"entry {index}", message=f"a {facts.kind} without its seal")
             trees.add(index, "sha256:" + hex_, facts, issuers.see(facts, index), sealed=sealed)
+
+    def state(self) -> ReceiptState:
+        """Return the state to resume from; it shares what it holds with the fold, which is not used after."""
+        return ReceiptState(self.origin, self.receipts, self.own_seals, self.issuers, self.trees.state())
+
+    def resume(self, state: ReceiptState) -> None:
+        """Go on from a state."""
+        self.origin, self.receipts, self.own_seals = state.origin, state.receipts, state.own_seals
+        self.issuers = state.issuers
+        self.trees.resume(state.trees)
 
     def _unread(self, index: int, hex_: str, payload: bytes, tail: bytes) -> None:
         """Take an entry whose receipt cannot be read: its seal is checked, and trees know that it is there."""

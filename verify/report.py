@@ -34,6 +34,7 @@ __all__ = [
     "CheckStatus",
     "Coverage",
     "Covered",
+    "NameState",
     "Report",
     "TrustUsed",
     "Verdict",
@@ -180,6 +181,17 @@ def _check_value(check: Check) -> canonical.JsonObject:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class NameState:
+    """What was said under one name: how many things were looked at, whether it still passes, findings, and counts of more."""
+
+    name: str
+    ran: int | None
+    passed: bool
+    findings: tuple[Check, ...]
+    more: tuple[tuple[str, int], ...]
+
+
 @dataclass(slots=True)
 class _Name:
     """What is known of the checks under one name."""
@@ -227,6 +239,21 @@ class Report:
         found = self._names.setdefault(name, _Name())
         found.passed = False
         found.findings.append(Check(name, "not_checked", code, None, message or CODES[code].meaning, 0, asked))
+
+    def state(self) -> tuple[NameState, ...]:
+        """Return all that was said so far, name by name."""
+        return tuple(
+            NameState(name, found.ran, found.passed, tuple(found.findings), tuple(found.more.items()))
+            for name, found in self._names.items()
+        )
+
+    @classmethod
+    def resume(cls, state: Sequence[NameState]) -> Report:
+        """Return a report that has said what a state holds."""
+        report = cls()
+        for each in state:
+            report._names[each.name] = _Name(each.ran, list(each.findings), dict(each.more), each.passed)
+        return report
 
     def failed(self, *names: str) -> bool:
         """Return whether any of the names has a finding; of all names, where none is given."""

@@ -22,7 +22,7 @@ from ledger.facts import Facts
 from ledger.receipt import MAX_CHILDREN
 from ledger.words import TREE_KINDS
 
-__all__ = ["MAX_LEVELS", "MAX_TREE", "Find", "OpenRun", "TreeFold"]
+__all__ = ["IN_RUN", "MAX_LEVELS", "MAX_TREE", "Find", "Node", "OpenRun", "TreeFold", "TreeState", "prefix_of"]
 
 MAX_TREE: Final = 30_002
 MAX_LEVELS: Final = 64
@@ -34,10 +34,11 @@ _MAX_UNREAD: Final = 10_000
 """How many receipts that cannot be read are known by their ids."""
 _MAX_LOOKUPS: Final = 1_000
 """How many receipts that stray are told apart; each costs a scan over the closed runs."""
-_IN_RUN: Final = frozenset(str(kind) for kind in TREE_KINDS) - {"opening"}
+IN_RUN: Final = frozenset(str(kind) for kind in TREE_KINDS) - {"opening"}
+"""Kinds of receipts that belong to a run which was opened before."""
 
 
-class _Node:
+class Node:
     """A receipt that its run's root must reach: how high and how large its tree is, and whom its unsealed part needs."""
 
     __slots__ = ("bare", "committed", "count", "height", "index", "kind", "needs")
@@ -60,11 +61,24 @@ class OpenRun:
 
     opening: int
     parent: str | None
-    nodes: dict[str, _Node] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
     overflow: bool = False
     """Whether it holds more receipts than a tree may, so that they are no longer followed."""
     unread: bool = False
     """Whether a receipt names it that could not be read, and may commit others."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeState:
+    """A fold over trees at rest; see the attributes of `TreeFold`."""
+
+    runs: dict[str, OpenRun] = field(default_factory=dict)
+    closed_runs: array[int] = field(default_factory=lambda: array("Q"))
+    by_root: int = 0
+    blind: bool = False
+    unsettled: int = 0
+    strays: int = 0
+    unread: frozenset[str] = frozenset()
 
 
 class TreeFold:
@@ -75,27 +89,41 @@ class TreeFold:
         by_root: how many unsealed receipts are attributed by a sealed receipt above them.
         blind: whether an entry passed by of which not even the receipt id is known.
         unsettled: how many questions stay open because receipts could not be read.
+        unread: ids of receipts that could not be read.
+        closed_runs: the first eight bytes of the id of each closed run.
+        strays: how many receipts named a run that was not open.
     """
 
     def __init__(self, find: Find) -> None:
         self._find = find
         self.blind = False
         self.unsettled = 0
-        self._unread: set[str] = set()
+        self.unread: set[str] = set()
         self.runs: dict[str, OpenRun] = {}
-        self._closed = array("Q")
-        self._strays = 0
+        self.closed_runs = array("Q")
+        self.strays = 0
         self.by_root = 0
+
+    def state(self) -> TreeState:
+        """Return the state to resume from; it shares what it holds with the fold, which is not used after."""
+        unread = frozenset(self.unread)
+        return TreeState(self.runs, self.closed_runs, self.by_root, self.blind, self.unsettled, self.strays, unread)
+
+    def resume(self, state: TreeState) -> None:
+        """Go on from a state."""
+        self.runs, self.closed_runs = state.runs, state.closed_runs
+        self.by_root, self.blind = state.by_root, state.blind
+        self.unsettled, self.strays, self.unread = state.unsettled, state.strays, set(state.unread)
 
     @property
     def closed(self) -> int:
         """How many runs are closed."""
-        return len(self._closed)
+        return len(self.closed_runs)
 
     def add(self, index: int, id_: str, facts: Facts, issuer: int, *, sealed: bool) -> None:
         """Take the next receipt; `issuer` numbers its issuer's name and key."""
         kind = facts.kind
-        if kind in _IN_RUN:
+        if kind in IN_RUN:
             run = self.runs.get(facts.run or "")
             if run is None:
                 self._strayed(index, facts)
@@ -119,8 +147,8 @@ class TreeFold:
 
     def add_unread(self, id_: str, run: str | None) -> None:
         """Take the id of a receipt that cannot be read, and the run that it names: whatever it says, it is there."""
-        if len(self._unread) < _MAX_UNREAD:
-            self._unread.add(id_)
+        if len(self.unread) < _MAX_UNREAD:
+            self.unread.add(id_)
         else:
             self.blind = True
         open_run = self.runs.get(run or "")
@@ -134,16 +162,16 @@ class TreeFold:
     def _strayed(self, index: int, facts: Facts) -> None:
         # Looked up among closed runs on this path only; a run id is a digest, so eight bytes of it name the run.
         run = facts.run or ""
-        if self.blind or run in self._unread:
+        if self.blind or run in self.unread:
             self.unsettled += 1
             return
-        self._strays += 1
-        if self._strays <= _MAX_LOOKUPS and _prefix(run) in self._closed:
+        self.strays += 1
+        if self.strays <= _MAX_LOOKUPS and prefix_of(run) in self.closed_runs:
             self._find("trees", "tree.after_close", index, f"{facts.kind} of run {run}, which is closed")
         else:
             self._find("trees", "run.unknown_opening", index, f"{facts.kind} of run {run}, which was not opened")
 
-    def _node(self, index: int, facts: Facts, run: OpenRun, issuer: int, *, sealed: bool) -> _Node:
+    def _node(self, index: int, facts: Facts, run: OpenRun, issuer: int, *, sealed: bool) -> Node:
         """Return the node of a receipt, its children committed."""
         children = facts.children
         if not children:
@@ -173,7 +201,7 @@ class TreeFold:
             self._check_outcome(index, facts, run.nodes)
         if height > MAX_LEVELS or count > MAX_TREE or len(children) > MAX_CHILDREN:
             self._out_of_bounds(index, height, count, len(children))
-        return _Node(index, facts.kind, height, count, bare, needs or None)
+        return Node(index, facts.kind, height, count, bare, needs or None)
 
     def _out_of_bounds(self, index: int, height: int, count: int, children: int) -> None:
         if height > MAX_LEVELS:
@@ -183,10 +211,10 @@ class TreeFold:
         if children > MAX_CHILDREN:
             self._find("trees", "tree.too_many", index, f"{children} children")
 
-    def _commit(self, index: int, facts: Facts, run: OpenRun, child: str) -> _Node | None:
+    def _commit(self, index: int, facts: Facts, run: OpenRun, child: str) -> Node | None:
         """Return the node of a child, committed from now on; None where it cannot be."""
         node = run.nodes.get(child)
-        if node is None and (self.blind or child in self._unread):
+        if node is None and (self.blind or child in self.unread):
             self.unsettled += 1
             return None
         if node is None:
@@ -210,7 +238,7 @@ class TreeFold:
                     f"unsealed; the sealed receipt that commits it, entry {index}, is of another issuer",
                 )
 
-    def _check_outcome(self, index: int, facts: Facts, nodes: dict[str, _Node]) -> None:
+    def _check_outcome(self, index: int, facts: Facts, nodes: dict[str, Node]) -> None:
         if facts.children[0] != facts.intent:
             self._find("trees", "tree.order", index, "the first child of the outcome is not its intent")
             return
@@ -229,15 +257,20 @@ class TreeFold:
             else:
                 self._find("trees", "tree.uncommitted", node.index, f"{node.kind} {id_} is left out of its closed run")
 
-    def _close(self, run_id: str, index: int, id_: str, run: OpenRun, root: _Node | None) -> None:
+    def _close(self, run_id: str, index: int, id_: str, run: OpenRun, root: Node | None) -> None:
         del self.runs[run_id]
-        self._closed.append(_prefix(run_id))
-        parent = self.runs.get(run.parent or "")
-        if parent is not None and root is not None and not parent.overflow:
-            # Its seal covers what is below; in the parent it waits for the call that started it.
-            self._put(parent, id_, _Node(index, "run", root.height, root.count, 0, None))
+        self.closed_runs.append(prefix_of(run_id))
+        if root is not None:
+            self.add_child_run(run.parent, index, id_, height=root.height, count=root.count)
 
-    def _put(self, run: OpenRun, id_: str, node: _Node) -> None:
+    def add_child_run(self, parent_id: str | None, index: int, id_: str, *, height: int, count: int) -> None:
+        """Take the root of a closed run into the run that started it, where that is open."""
+        parent = self.runs.get(parent_id or "")
+        if parent is not None and not parent.overflow:
+            # Its seal covers what is below; in the parent it waits for the call that started it.
+            self._put(parent, id_, Node(index, "run", height, count, 0, None))
+
+    def _put(self, run: OpenRun, id_: str, node: Node) -> None:
         run.nodes[id_] = node
         if len(run.nodes) > MAX_TREE:
             self._find("trees", "tree.too_many", node.index, f"more than {MAX_TREE} receipts in one run")
@@ -245,9 +278,10 @@ class TreeFold:
             run.nodes.clear()
 
 
-def _leaf(index: int, kind: str, issuer: int, *, sealed: bool) -> _Node:
-    return _Node(index, kind, 0, 1, 0, None) if sealed else _Node(index, kind, 0, 1, 1, {issuer: index})
+def _leaf(index: int, kind: str, issuer: int, *, sealed: bool) -> Node:
+    return Node(index, kind, 0, 1, 0, None) if sealed else Node(index, kind, 0, 1, 1, {issuer: index})
 
 
-def _prefix(id_: str) -> int:
+def prefix_of(id_: str) -> int:
+    """Return the first eight bytes of a receipt id, as closed runs are known by."""
     return int(id_[7:23], 16)
