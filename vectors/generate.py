@@ -58,7 +58,7 @@ def stale(files: dict[str, bytes]) -> list[str]:
     """Return the names of files that differ, are missing, or are there and not generated."""
     differ = [name for name, data in files.items() if not same(VECTORS / name, data)]
     there = {path.relative_to(VECTORS).as_posix() for path in VECTORS.rglob("*") if path.is_file()}
-    extra = {name for name in there - set(files) if name.endswith((".json", ".jsonl"))}
+    extra = {name for name in there - set(files) if name.endswith((".json", ".jsonl", ".bin"))}
     return sorted(differ) + sorted(extra)
 
 

@@ -36,10 +36,13 @@ from ledger.note import check_note, parse_note, parse_vkey, print_note, print_vk
 from ledger.receipt import act_digest, parse_receipt, print_receipt, receipt_id
 from verify.chain import Segment
 from verify.errors import TrustError
+from verify.file import verify_file
 from verify.ledger import verify_ledger
 from verify.options import parse_options
 from verify.proof import RootFold, leaf_hash, verify_consistency, verify_inclusion
-from verify.trust import parse_trust
+from verify.published import verify_published
+from verify.report import Verdict
+from verify.trust import Trust, parse_trust
 
 __all__ = ["CHECKS", "INPUTS", "Answer", "Check", "Read", "Status", "accepted", "refused"]
 
@@ -57,6 +60,9 @@ _STATUS: Final[Mapping[int, Status]] = {
     6: "rule_broken",
 }
 
+
+_Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(?:[a-z0-9-]+/)*[a-z0-9-]+\.bin$")]
+"""A file of bytes that stands beside the vectors."""
 
 # Inputs.
 
@@ -159,6 +165,31 @@ class LedgerInput(Member):
     """A whole ledger: its segments, the trust in use (TOML), the note remembered for its origin, and what is asked for besides."""
 
     segments: tuple[SegmentInput, ...] = Field(strict=False)
+    trust: str | None = None
+    memory: str | None = None
+    require: tuple[str, ...] = Field(default=(), strict=False)
+
+
+class FileInput(Member):
+    """A file of evidence, the trust in use (TOML), the note remembered for its origin, and what is asked for besides."""
+
+    file: _Name
+    trust: str | None = None
+    memory: str | None = None
+    require: tuple[str, ...] = Field(default=(), strict=False)
+
+
+class TreeFileInput(Member):
+    """One file of a published tree: its path below the root, and the file that holds its bytes."""
+
+    path: str
+    file: _Name
+
+
+class PublishedInput(Member):
+    """A published tree: its files, the trust in use (TOML), the note remembered for its origin, and what is asked for besides."""
+
+    files: tuple[TreeFileInput, ...] = Field(strict=False)
     trust: str | None = None
     memory: str | None = None
     require: tuple[str, ...] = Field(default=(), strict=False)
@@ -355,19 +386,50 @@ def _trust(given: TrustInput, _read: Read) -> Answer:
 
 
 def _ledger(given: LedgerInput, read: Read) -> Answer:
-    trust = None
-    if given.trust is not None:
-        trust = parse_trust(given.trust.encode("utf-8"), source="vector", allow_test_keys=True)
     segments = tuple(
         Segment(f"journal/{found.first_index:016d}.jsonl", found.first_index, read(found.file))
         for found in given.segments
     )
     verdict = verify_ledger(
-        segments,
-        trust=trust,
-        memory=None if given.memory is None else given.memory.encode("utf-8"),
+        segments, trust=_trust_of(given), memory=_memory_of(given), options=parse_options(require=given.require)
+    )
+    return _judged(verdict)
+
+
+def _file(given: FileInput, read: Read) -> Answer:
+    memory = _memory_of(given)
+    verdict = verify_file(
+        read(given.file),
+        subject="vector",
+        trust=_trust_of(given),
+        remembered=lambda _origin: memory,
         options=parse_options(require=given.require),
     )
+    return _judged(verdict)
+
+
+def _published(given: PublishedInput, read: Read) -> Answer:
+    files = {found.path: found.file for found in given.files}
+    verdict = verify_published(
+        lambda path: read(files[path]) if path in files else None,
+        trust=_trust_of(given),
+        memory=_memory_of(given),
+        options=parse_options(require=given.require),
+    )
+    return _judged(verdict)
+
+
+def _trust_of(given: LedgerInput | FileInput | PublishedInput) -> Trust | None:
+    if given.trust is None:
+        return None
+    return parse_trust(given.trust.encode("utf-8"), source="vector", allow_test_keys=True)
+
+
+def _memory_of(given: LedgerInput | FileInput | PublishedInput) -> bytes | None:
+    return None if given.memory is None else given.memory.encode("utf-8")
+
+
+def _judged(verdict: Verdict) -> Answer:
     return Answer(verdict.exit, tuple(check.code for check in verdict.checks if check.code is not None))
 
 
@@ -408,6 +470,8 @@ INPUTS: Final[Mapping[str, type[Member]]] = {
     "head": HeadInput,
     "trust": TrustInput,
     "ledger": LedgerInput,
+    "file": FileInput,
+    "published": PublishedInput,
 }
 """Check -> the shape of its input."""
 
@@ -437,5 +501,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "head": _head,
     "trust": _trust,
     "ledger": _ledger,
+    "file": _file,
+    "published": _published,
 }
 """Check -> the function of ours that answers it."""

@@ -16,6 +16,8 @@ from verify.vectors import CHECKS, INPUTS, parse_vectors, run_case
 
 VECTORS = Path(generate.__file__).parent
 FILES = sorted(VECTORS.glob("*.json"))
+VERDICTS = ("ledger", "file", "published")
+"""Checks whose codes are those of verdicts."""
 CASES = [(path.stem, case) for path in FILES for case in parse_vectors(path.read_bytes()).cases]
 
 
@@ -78,7 +80,7 @@ def test_ids_are_unique_in_their_file_and_comments_are_sentences():
 def test_exit_codes_of_verdicts_are_those_of_the_table():
     for _, case in CASES:
         code = case.expected.code
-        if case.check == "ledger" and code is not None:
+        if case.check in VERDICTS and code is not None:
             assert case.expected.exit == CODES[code].exit, case.id
 
 
@@ -96,7 +98,7 @@ def test_the_schemas_name_the_members_that_the_runner_reads():
 
 
 def test_every_file_fits_its_schema():
-    file_schema = json.loads(read("schema/file.json"))
+    file_schema = json.loads(read("schema/vectors.json"))
     for path in FILES:
         document = json.loads(path.read_bytes())
         assert problems(file_schema, document) == [], path.name

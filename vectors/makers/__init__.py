@@ -1,12 +1,16 @@
 """What writes the vectors: bytes by the pages of docs/spec alone, with the standard library and PyNaCl, none of our code."""
 
 from vectors.makers import (
+    bundles,
     canonical_json,
+    carried,
     envelopes,
+    equivocations,
     formats,
     journals,
     merkle,
     notes,
+    published,
     receipts,
     rotations,
     trees,
@@ -27,5 +31,12 @@ FILES = (
     trees.make,
     journals.make,
     rotations.make,
+    bundles.make,
+    carried.tlog_proofs,
+    carried.envelopes,
+    carried.heads,
+    equivocations.make,
+    carried.kinds,
+    published.make,
 )
 """What makes each file, in the order of the README."""

@@ -38,6 +38,7 @@ SEGMENT = shape(
         "file": {"type": "string", "pattern": "^([a-z0-9-]+/)*[a-z0-9-]+\\.jsonl$"},
     },
 )
+FILE = {"type": "string", "pattern": "^([a-z0-9-]+/)*[a-z0-9-]+\\.bin$"}
 TEXT_INPUT = shape("One text.", {"text": TEXT})
 BYTES_INPUT = shape("Bytes.", {}, bytes_=True)
 
@@ -77,6 +78,16 @@ INPUTS: dict[str, dict[str, Any]] = {
         "A signed head, and the origin and log key that are believed.", {"origin": TEXT, "log_key": TEXT}, bytes_=True
     ),
     "trust": shape("A trust file.", {"allow_test_keys": {"type": "boolean"}}, bytes_=True),
+    "file": shape(
+        "One file of evidence: its bytes, the trust file, the remembered note, what is asked for besides.",
+        {"file": FILE},
+        {"trust": TEXT, "memory": TEXT, "require": list_of(TEXT)},
+    ),
+    "published": shape(
+        "A published tree: its files by their paths below its root, the trust file, the remembered note.",
+        {"files": list_of(shape("One file of the tree.", {"path": TEXT, "file": FILE}))},
+        {"trust": TEXT, "memory": TEXT, "require": list_of(TEXT)},
+    ),
     "ledger": shape(
         "A ledger: segments, trust file, remembered note, what is asked for besides.",
         {"segments": list_of(SEGMENT)},
@@ -119,4 +130,4 @@ def make() -> dict[str, Any]:
         f"schema/{check}.json": {"$schema": DIALECT, "title": f"Input of the check {check}", **given}
         for check, given in INPUTS.items()
     }
-    return {"schema/file.json": file, **inputs}
+    return {"schema/vectors.json": file, **inputs}
