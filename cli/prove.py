@@ -71,7 +71,10 @@ def prove(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a proof that verifies without this ledger: ledger verify FILE."""
+    """Write a proof that verifies without this ledger.
+
+    `ledger verify FILE` judges it.
+    """
     options = shared(context, ledger, json=json)
     named = [
         name for name, value in (("REF", reference), ("--range", range_), ("--run", run), ("--heads", heads)) if value

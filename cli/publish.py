@@ -31,9 +31,9 @@ def publish(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Publish the ledger as a tree of files for any static web server (C2SP tlog-tiles).
+    """Publish the ledger as a tree of static files.
 
-    The tree holds the signed head, hashes and entries, and no receipt: it shows that receipts exist, in which order, and never
+    Any web server serves it (C2SP tlog-tiles). The tree holds the signed head, hashes and entries, and no receipt: it shows that receipts exist, in which order, and never
     what they say. A tree published before is brought up to date; only what is new is written.
     """
     options = shared(context, ledger, json=json)

@@ -44,7 +44,7 @@ def restore(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Freeze a ledger that was restored from a backup, and make a new one that continues it.
+    """Freeze a restored ledger, and make a new one that continues it.
 
     An origin names one history. A backup that is shorter than what was signed since cannot go on under its origin: whoever saw
     the rest would see two histories. The new ledger has keys of its own; what the backup lacks is not continued.
