@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 BUNDLE_SCHEMA: Final = "receipt-ledger.bundle/v1"
-BUNDLE_MAX_BYTES: Final = 256 << 20
+BUNDLE_MAX_BYTES: Final = 128 << 20
 BUNDLE_MAX_ITEMS: Final = 65_536
 """More than twice the largest receipt tree: items, covers, keyring, artifacts and counter-seals together."""
 PROOF_MAX_HASHES: Final = 64
@@ -128,7 +128,7 @@ def parse_bundle(data: bytes) -> Bundle:
     """Return the bundle whose bytes are `data`; nothing in it is verified.
 
     Raises:
-        CanonicalError: not canonical JSON, deeper than 64 levels or larger than 256 MiB.
+        CanonicalError: not canonical JSON, deeper than 64 levels or larger than 128 MiB.
         FormatError: `bundle.malformed`, or `bundle.unknown_schema`.
     """
     value = canonical.decode(data, max_bytes=BUNDLE_MAX_BYTES)
@@ -154,7 +154,7 @@ def parse_bundle(data: bytes) -> Bundle:
         parse_last(value["last"]),
         parse_items(value.get("covers", []), "covers"),
         _parse_artifacts(value.get("artifacts", [])),
-        tuple(canonical.encode(each) for each in _objects(value.get("counter_seals", []), "counter_seals")),
+        tuple(canonical.encode_part(each) for each in _objects(value.get("counter_seals", []), "counter_seals")),
     )
     if bundle.covers and is_digest(subject):
         raise _malformed("covers", "some", "none in the bundle of a receipt")
@@ -231,7 +231,7 @@ def parse_items(value: object, name: str) -> tuple[Item, ...]:
         if not isinstance(entry, dict) or not isinstance(envelope, dict):
             raise _malformed(f"{name}[{position}]", type(envelope).__name__, "objects as entry and envelope")
         proof = parse_hashes(found["proof"], f"{name}[{position}].proof")
-        items.append(Item(canonical.encode(entry), canonical.encode(envelope), proof))
+        items.append(Item(canonical.encode_part(entry), canonical.encode_part(envelope), proof))
     return tuple(items)
 
 
@@ -243,7 +243,7 @@ def parse_last(value: object) -> LastEntry:
     """
     if not isinstance(value, dict) or value.keys() != _LAST or not isinstance(value["entry"], dict):
         raise _malformed("last", value, "an object with entry and proof")
-    return LastEntry(canonical.encode(value["entry"]), parse_hashes(value["proof"], "last.proof"))
+    return LastEntry(canonical.encode_part(value["entry"]), parse_hashes(value["proof"], "last.proof"))
 
 
 def parse_hashes(value: object, name: str) -> tuple[bytes, ...]:

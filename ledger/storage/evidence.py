@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from ledger.bundle import Bundle, CarriedArtifact, Item, LastEntry, print_range
@@ -58,7 +59,7 @@ def gather(reader: Reader, receipt: str, *, artifacts: ArtifactStore | None = No
         if above is not None:
             found.setdefault(above.entry.receipt, above)
     _add_opening(reader, subject, found)
-    read = reader.hash_reader(head)
+    read = cache(reader.hash_reader(head))
     last = reader.at(head.size - 1)
     items = sorted(found.values(), key=lambda stored: stored.entry.index)
     return Bundle(
@@ -93,7 +94,7 @@ def gather_range(reader: Reader, start: int, stop: int, *, artifacts: ArtifactSt
     if artifacts is not None:
         carried, erasures = _carry(reader, artifacts, chosen, head)
         beside.update((each.entry.index, each) for each in erasures if not start <= each.entry.index < stop)
-    read = reader.hash_reader(head)
+    read = cache(reader.hash_reader(head))
     last = reader.at(head.size - 1)
     return Bundle(
         print_range(start, stop),

@@ -161,6 +161,11 @@ def test_depth_of_64_is_read_and_of_65_refused():
         parse_bundle(nested(61))
 
 
+def test_brackets_in_strings_are_no_depth():
+    for text in ("[" * 100, '"[{' * 40, "\\" * 7 + "[" * 100, '\\"' * 9 + "{" * 80, "\n[" * 90, "\u2028" + "[" * 70):
+        parse_bundle(edited(items=[{"entry": {text: text}, "envelope": {"a": [text, [text]]}, "proof": []}]))
+
+
 @pytest.mark.parametrize(
     "broken",
     [
