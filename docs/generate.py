@@ -25,6 +25,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "spec/schemas/entry.json": lambda: schemas.text_of(schemas.entry_schema()),
     "spec/schemas/envelope.json": lambda: schemas.text_of(schemas.envelope_schema()),
     "spec/schemas/head-line.json": lambda: schemas.text_of(schemas.head_line_schema()),
+    "spec/schemas/bundle.json": lambda: schemas.text_of(proofs.bundle_schema()),
+    "spec/schemas/consistency.json": lambda: schemas.text_of(proofs.consistency_schema()),
     "spec/schemas/verdict.json": lambda: schemas.text_of(schemas.verdict_schema()),
 }
 

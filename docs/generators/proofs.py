@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
+from generators import schemas
 from generators.blocks import fenced
 from generators.examples import NAMES, consistency, example, inclusion
 from ledger import canonical
-from ledger.bundle import Bundle, Item, LastEntry, print_bundle
-from ledger.consistency import ConsistencyFile, print_consistency
+from ledger.bundle import BUNDLE_SCHEMA, Bundle, Item, LastEntry, print_bundle
+from ledger.consistency import CONSISTENCY_SCHEMA, ConsistencyFile, print_consistency
 from ledger.digest import digest
 from ledger.dsse import print_dsse
 from ledger.envelope import parse_envelope
 from ledger.tlogproof import TlogProof, print_tlog_proof
 
 _KEYRING = ("header", "key")
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_DIGEST = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
+_BASE64 = {"type": "string", "pattern": "^[A-Za-z0-9+/]*={0,2}$"}
+_NOTE = {"type": "string", "$comment": "a signed note, docs/spec/heads.md"}
+_PROOF = {"type": "array", "maxItems": 64, "items": {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=$"}}
+
+
+def _closed(properties: dict[str, Any], *, required: list[str] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "required": sorted(properties) if required is None else required,
+    }
+
+
+_ITEM = {"$ref": "#/$defs/Item"}
+_LAST = _closed({"entry": {"$ref": "#/$defs/Entry"}, "proof": _PROOF})
+
+
+def _document(schema: str, title: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with what it refers to beside it."""
+    parts = {"Entry": schemas.entry_schema(), "Envelope": schemas.envelope_schema()}
+    defs = {
+        name: {key: value for key, value in part.items() if not key.startswith("$")} for name, part in parts.items()
+    }
+    item = {"entry": {"$ref": "#/$defs/Entry"}, "envelope": {"$ref": "#/$defs/Envelope"}, "proof": _PROOF}
+    return {"$schema": _DRAFT, "$id": schema, "title": title} | body | {"$defs": defs | {"Item": _closed(item)}}
 
 
 def item(name: str) -> Item:
@@ -47,6 +77,37 @@ def consistency_file() -> ConsistencyFile:
         tuple(map(item, _KEYRING)),
         last(),
     )
+
+
+def bundle_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a bundle."""
+    artifact = _closed({"data": _BASE64, "digest": _DIGEST})
+    properties = {
+        "artifacts": {"type": "array", "minItems": 1, "items": artifact},
+        "checkpoint": _NOTE,
+        "counter_seals": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Envelope"}},
+        "covers": {"type": "array", "minItems": 1, "items": _ITEM},
+        "items": {"type": "array", "items": _ITEM},
+        "keyring": {"type": "array", "items": _ITEM},
+        "last": _LAST,
+        "schema": {"const": BUNDLE_SCHEMA},
+        "subject": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64}|(0|[1-9][0-9]{0,15}):[1-9][0-9]{0,15})$"},
+    }
+    optional = {"artifacts", "counter_seals", "covers"}
+    return _document(BUNDLE_SCHEMA, "Bundle", _closed(properties, required=sorted(properties.keys() - optional)))
+
+
+def consistency_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a consistency file."""
+    properties = {
+        "keyring": {"type": "array", "items": _ITEM},
+        "last": _LAST,
+        "new": _NOTE,
+        "old": _NOTE,
+        "proof": _PROOF,
+        "schema": {"const": CONSISTENCY_SCHEMA},
+    }
+    return _document(CONSISTENCY_SCHEMA, "Consistency file", _closed(properties))
 
 
 def bundle_example() -> str:
