@@ -7,7 +7,7 @@ Source: vectors/README.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -30,11 +30,12 @@ from ledger.keys import (
     refuse_weak_point,
     verify_signature,
 )
-from ledger.line import parse_entry_line, parse_head_line, print_entry_line, print_head_line
-from ledger.members import Act, Actor, Member
+from ledger.line import ENTRY_PREFIX, parse_entry_line, parse_head_line, print_entry_line, print_head_line
+from ledger.members import Act, Actor, Continues, Member
 from ledger.note import check_note, parse_note, parse_vkey, print_note, print_vkey
-from ledger.receipt import act_digest, parse_receipt, print_receipt, receipt_id
+from ledger.receipt import Header, act_digest, parse_receipt, print_receipt, receipt_id
 from verify.chain import Segment
+from verify.continues import check_continues
 from verify.errors import TrustError
 from verify.file import verify_file
 from verify.ledger import verify_ledger
@@ -162,12 +163,16 @@ class SegmentInput(Member):
 
 
 class LedgerInput(Member):
-    """A whole ledger: its segments, the trust in use (TOML), the note remembered for its origin, and what is asked for besides."""
+    """A whole ledger: its segments, the trust in use (TOML), the note remembered for its origin, and what is asked for besides.
+
+    `older` is the ledger that it has to continue, absent where that is not asked.
+    """
 
     segments: tuple[SegmentInput, ...] = Field(strict=False)
     trust: str | None = None
     memory: str | None = None
     require: tuple[str, ...] = Field(default=(), strict=False)
+    older: tuple[SegmentInput, ...] | None = Field(default=None, strict=False)
 
 
 class FileInput(Member):
@@ -386,14 +391,45 @@ def _trust(given: TrustInput, _read: Read) -> Answer:
 
 
 def _ledger(given: LedgerInput, read: Read) -> Answer:
-    segments = tuple(
-        Segment(f"journal/{found.first_index:016d}.jsonl", found.first_index, read(found.file))
-        for found in given.segments
-    )
-    verdict = verify_ledger(
-        segments, trust=_trust_of(given), memory=_memory_of(given), options=parse_options(require=given.require)
-    )
+    options = parse_options(require=given.require)
+    trust = _trust_of(given)
+    segments = _segments(given.segments, read)
+    verdict = verify_ledger(segments, trust=trust, memory=_memory_of(given), options=options)
+    if given.older is not None:
+        old = _segments(given.older, read)
+        continues = _continued(segments)
+        root = None if continues is None else _root_at(old, continues.size)
+        verdict = check_continues(verdict, continues, older=verify_ledger(old, trust=trust, options=options), root=root)
     return _judged(verdict)
+
+
+def _segments(listed: tuple[SegmentInput, ...], read: Read) -> tuple[Segment, ...]:
+    return tuple(
+        Segment(f"journal/{found.first_index:016d}.jsonl", found.first_index, read(found.file)) for found in listed
+    )
+
+
+def _entry_lines(segments: tuple[Segment, ...]) -> Iterator[bytes]:
+    for segment in segments:
+        yield from (line for line in segment.data.split(b"\n") if line.startswith(ENTRY_PREFIX))
+
+
+def _continued(segments: tuple[Segment, ...]) -> Continues | None:
+    """Return what the header of a ledger says that it continues."""
+    _, envelope = parse_entry_line(next(_entry_lines(segments)))
+    header = parse_receipt(parse_envelope(envelope).payload)
+    return header.continues if isinstance(header, Header) else None
+
+
+def _root_at(segments: tuple[Segment, ...], size: int) -> bytes | None:
+    """Return the root of the first `size` entries, None where there are fewer."""
+    entries = [parse_entry_line(line)[0] for line in _entry_lines(segments)]
+    if len(entries) < size:
+        return None
+    fold = RootFold()
+    for entry in entries[:size]:
+        fold.append(leaf_hash(entry))
+    return fold.root()
 
 
 def _file(given: FileInput, read: Read) -> Answer:

@@ -138,8 +138,27 @@ class Plain:
         self.ids()
         self.tree()
         self.pins()
+        if given.older is not None:
+            self.continues(given, read)
         exit_ = worst(CODES[code].exit for code in self.codes)
         return Answer(exit_, tuple(self.codes))
+
+    def continues(self, given, read):
+        if worst(CODES[code].exit for code in self.codes) == 1:
+            return
+        older = Plain(*self.off)
+        found = older.answer(given.model_copy(update={"segments": given.older, "memory": None, "older": None}), read)
+        said = self.header.get("continues")
+        if said is None:
+            self.find("continues", "continues.mismatch")
+        elif found.exit in (1, 4, 5):
+            self.find("older", "check.unreachable")
+        elif (
+            said["origin"] != older.header["ledger"]
+            or said["size"] > len(older.leaves)
+            or bytes.fromhex(said["root"][7:]) != mth(older.leaves[: said["size"]])
+        ):
+            self.find("continues", "continues.mismatch")
 
     # Lines.
 
@@ -420,6 +439,8 @@ class Plain:
                 if run in roots:
                     self.find("after-close", "tree.after_close")
                     continue
+            elif found.kind == "opening" and run in by_id:
+                self.find("reopened", "run.reopened")
             for child in found.children:
                 known = by_id.get(child)
                 outer = (

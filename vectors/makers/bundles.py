@@ -329,28 +329,40 @@ def _ledgers(files: Files) -> None:
         at = subject if isinstance(subject, str) else book.size + subject
         files.case(id_, comment, bundle(book, at, range(1, book.size)), code, flags, exit_, trust=book.trust())
 
-    def run(change: Callable[[Book], str]) -> Callable[[Book], Any]:
-        def build(book: Book) -> None:
-            book.opening()
-            book.close(change(book))
+    _lawless_trees(case)
+    _lawless_seals(case)
+    _lawless_receipts(case)
+    _lawless_entries(case)
 
-        return build
 
-    case("lawful", "The run that the next cases change.", run(lambda book: book.outcome(book.intent())))
+def _run(change: Callable[[Book], str]) -> Callable[[Book], Any]:
+    """A run with what is made inside it."""
+
+    def build(book: Book) -> None:
+        book.opening()
+        book.close(change(book))
+
+    return build
+
+
+def _lawless_trees(case) -> None:
+    case("lawful", "The run that the next cases change.", _run(lambda book: book.outcome(book.intent())))
     borrowed = "receipt.borrowed_issuer"
-    case("borrowed", "An outcome of another issuer, not sealed by it.", run(lambda book: book.outcome(book.intent(), issuer=OTHER_ISSUER)), borrowed, "borrowed-issuer")  # fmt: skip
-    case("borrowed-sealed", "An outcome of another issuer, sealed by it, over an intent of the first.", run(lambda book: book.outcome(book.intent(), issuer=OTHER_ISSUER, seal=True)), borrowed, "borrowed-issuer nearest")  # fmt: skip
-    case("not-borrowed", "Both of another issuer, the outcome sealed.", run(lambda book: book.outcome(book.intent(issuer=OTHER_ISSUER), issuer=OTHER_ISSUER, seal=True)))  # fmt: skip
-    case("repeated-child", "A child of two parents.", run(lambda book: book.step(book.outcome(book.intent()), book.rows[-2].id)), "tree.repeated", "repeated-child")  # fmt: skip
-    case("child-nowhere", "A child that is nowhere.", run(lambda book: book.outcome(book.intent(), kit.digest(b"x"))), "tree.missing", "missing-child")  # fmt: skip
+    case("borrowed", "An outcome of another issuer, not sealed by it.", _run(lambda book: book.outcome(book.intent(), issuer=OTHER_ISSUER)), borrowed, "borrowed-issuer")  # fmt: skip
+    case("borrowed-sealed", "An outcome of another issuer, sealed by it, over an intent of the first.", _run(lambda book: book.outcome(book.intent(), issuer=OTHER_ISSUER, seal=True)), borrowed, "borrowed-issuer nearest")  # fmt: skip
+    case("not-borrowed", "Both of another issuer, the outcome sealed.", _run(lambda book: book.outcome(book.intent(issuer=OTHER_ISSUER), issuer=OTHER_ISSUER, seal=True)))  # fmt: skip
+    case("repeated-child", "A child of two parents.", _run(lambda book: book.step(book.outcome(book.intent()), book.rows[-2].id)), "tree.repeated", "repeated-child")  # fmt: skip
+    case("child-nowhere", "A child that is nowhere.", _run(lambda book: book.outcome(book.intent(), kit.digest(b"x"))), "tree.missing", "missing-child")  # fmt: skip
     case(
         "order",
         "An outcome that does not commit its intent first.",
-        run(_order),
+        _run(_order),
         "tree.order",
         "order",
     )
 
+
+def _lawless_seals(case) -> None:
     def unsealed(book: Book) -> None:
         book.opening()
         book.close(seal=False)
@@ -385,6 +397,8 @@ def _ledgers(files: Files) -> None:
 
     case("seal-bare", "A seal over the payload alone.", bare, "seal.invalid", "pae")
 
+
+def _lawless_receipts(case) -> None:
     def other_ledger(book: Book) -> None:
         made = Book(label=book.label, origin="ledger.example/other")
         value = made.value("grant", {"action": "given", "grantee": "ci"})
@@ -396,6 +410,8 @@ def _ledgers(files: Files) -> None:
     case("later-kind", "A receipt of a later kind.", lambda book: book.add("grant", {"kind": "treaty"}), "format.unknown", "unknown-format", 3)  # fmt: skip
     case("later-type", "Another payload type.", lambda book: book.add("grant", {"action": "given", "grantee": "ci"}, type_="application/vnd.other+json"), "format.unknown", "unknown-format", 3)  # fmt: skip
 
+
+def _lawless_entries(case) -> None:
     def named(**members: Any) -> Callable[[Book], Any]:
         def build(book: Book) -> None:
             book.add("grant", {"action": "given", "grantee": "ci"}, entry_members=members)
@@ -407,6 +423,14 @@ def _ledgers(files: Files) -> None:
     case(
         "approved", "An approval by a pinned approver.", lambda book: book.add("approval", _approval(), issuer=APPROVER)
     )
+
+    def foreign_child(book: Book) -> None:
+        book.opening()
+        step = book.step()
+        book.opening()
+        book.close(step)
+
+    case("range-foreign-child", "A range with a run that commits a step of another.", foreign_child, "tree.missing", "foreign-child", subject="1:5")  # fmt: skip
 
     def linked(book: Book) -> None:
         book.add("grant", {"action": "given", "grantee": "ci"})

@@ -105,6 +105,14 @@ def tlog_proofs() -> File:
         "first-signature",
     )
     case("root", "The log signed another root.", tlog_proof(book, 3, note=kit.head_note(book.origin, size, kit.flip(root), LOG)), "proof.inclusion", "root")  # fmt: skip
+    grown = kit.head_note(book.origin, 11, root, LOG)
+    case(
+        "head-size",
+        "The last entry, and the log signed this root with a size too high.",
+        tlog_proof(book, 9, note=grown),
+        bad,
+        "size",
+    )
     cosigned = kit.cosignature_line(text, "witness.example", kit.WITNESS, 1_796_000_000)
     case("cosigned", "A witness's line behind the log's.", good + cosigned, flags="unknown-line")
     case("trust-none", "No trust.", good, "trust.log_key_unpinned", "trust", 3, trust=None)
@@ -141,8 +149,9 @@ def envelopes() -> File:
     case("line-feed", "An LF at its end.", good + "\n", bad, "lax-layout")
     case("space", "A space.", good.replace('":"', '": "', 1), bad, "lax-layout")
     case("order", "Its members in another order.", json.dumps(dict(reversed(value.items())), separators=(",", ":")), bad, "sort-order")  # fmt: skip
-    url = value["payload"].replace("+", "-").replace("/", "_")
-    case("url", "The payload in the alphabet of URLs.", spelt(payload=_url(payload, url)), bad, "lax-base64")
+    slashes = dsse(kit.canonical(book.value("grant", {"action": "given", "grantee": "?" * 8})), ISSUER)
+    case("slashes", "A payload whose base64 has slashes.", slashes)
+    case("url", "The same in the alphabet of URLs.", spelt(payload=_url(slashes), signatures=json.loads(slashes)["signatures"]), bad, "lax-base64")  # fmt: skip
     (signature,) = value["signatures"]
     case("two", "Its signature twice.", spelt(signatures=[signature, signature]), bad, "first-signature")
     other = json.loads(dsse(payload, OTHER_ISSUER))["signatures"][0]
@@ -176,9 +185,12 @@ def envelopes() -> File:
     return out
 
 
-def _url(payload: bytes, text: str) -> str:
-    """Base64 in the alphabet of URLs, which differs from the standard one for this payload."""
-    return text if text != kit.b64(payload) else text[:-4] + "-_=="
+def _url(text: str) -> str:
+    """The payload of an envelope in the alphabet of URLs, which has to be another text."""
+    standard: str = json.loads(text)["payload"]
+    made = standard.replace("+", "-").replace("/", "_")
+    assert made != standard
+    return made
 
 
 def heads() -> File:

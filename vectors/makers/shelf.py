@@ -26,16 +26,12 @@ class Shelf:
         trust: str | None,
         memory: str | None = None,
         require: tuple[str, ...] = (),
+        older: Book | bytes | None = None,
     ) -> None:
-        """Add a ledger: a book, the bytes of its one segment, or its segments by first index."""
-        data = given.journal() if isinstance(given, Book) else given
-        segments = [(0, data)] if isinstance(data, bytes) else list(data)
-        listed = []
-        for number, (first, part) in enumerate(segments):
-            name = f"journals/{self.out.name}-{id_}" + (f"-{number}" if len(segments) > 1 else "") + ".jsonl"
-            self.out.beside[name] = part
-            listed.append({"first_index": first, "file": name})
-        input_: dict[str, object] = {"segments": listed}
+        """Add a ledger: a book, the bytes of its one segment, or its segments by first index; `older` is what it continues."""
+        input_: dict[str, object] = {"segments": self._segments(id_, given)}
+        if older is not None:
+            input_["older"] = self._segments(f"{id_}-older", older)
         if trust is not None:
             input_["trust"] = trust
         if memory is not None:
@@ -43,3 +39,13 @@ class Shelf:
         if require:
             input_["require"] = list(require)
         self.out.case("ledger", id_, comment, input_, code=code, flags=flags, exit_=exit_)
+
+    def _segments(self, id_: str, given: Book | bytes | Sequence[tuple[int, bytes]]) -> list[dict[str, object]]:
+        data = given.journal() if isinstance(given, Book) else given
+        segments = [(0, data)] if isinstance(data, bytes) else list(data)
+        listed: list[dict[str, object]] = []
+        for number, (first, part) in enumerate(segments):
+            name = f"journals/{self.out.name}-{id_}" + (f"-{number}" if len(segments) > 1 else "") + ".jsonl"
+            self.out.beside[name] = part
+            listed.append({"first_index": first, "file": name})
+        return listed

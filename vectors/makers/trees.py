@@ -244,6 +244,14 @@ def _close(tree) -> None:
 
     tree("closed-twice", "A second close.", closed_twice, "tree.after_close", "after-close")
 
+    def reopened(book: Book) -> None:
+        book.opening()
+        row = book.rows[-1]
+        book.append("opening", row.payload, row.envelope)
+        book.close()
+
+    tree("reopened", "Its opening again, before the close.", reopened, "run.reopened", "replay")
+
     def resolution_after(book: Book) -> None:
         book.opening()
         intent = book.intent()
