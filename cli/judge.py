@@ -17,10 +17,10 @@ from cli.saved import Kind, drop, load, save
 from cli.trustfile import read_memory, read_trust, write_memory
 from cli.watch import InterruptedWorkError, Watch
 from cli.worker import read
-from ledger.bundle import BUNDLE_MAX_BYTES, parse_bundle
+from ledger.bundle import BUNDLE_MAX_BYTES, Bundle, parse_bundle
 from ledger.checkpoint import Head, head_of
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError, clip
-from ledger.storage.evidence import gather
+from ledger.storage.evidence import gather, gather_range
 from ledger.storage.frozen import read_frozen
 from ledger.storage.journal import segment_bytes, segment_path, segments
 from ledger.storage.reader import Reader
@@ -42,6 +42,7 @@ __all__ = [
     "judge_error",
     "judge_file",
     "judge_ledger",
+    "judge_range",
     "judge_receipt",
 ]
 
@@ -177,7 +178,17 @@ def judge_continues(
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on one receipt with its tree, judged as a bundle."""
     reader = Reader(folder)
-    bundle = gather(reader, receipt)
+    return _judge_bundle(folder, reader, gather(reader, receipt), options, asked)
+
+
+def judge_range(folder: Path, span: tuple[int, int], options: Shared, asked: Options) -> Verdict:
+    """Return the verdict on the entries from an index up to, not including, another one, judged as a bundle."""
+    reader = Reader(folder)
+    return _judge_bundle(folder, reader, gather_range(reader, *span), options, asked)
+
+
+def _judge_bundle(folder: Path, reader: Reader, bundle: Bundle, options: Shared, asked: Options) -> Verdict:
+    """Return the verdict on a bundle made from a ledger that is at hand."""
     trust, memory = read_trust(options), read_memory(options.places, head_of(bundle.checkpoint).origin)
 
     def judge(note: bytes | None) -> Verdict:

@@ -12,7 +12,16 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from cli.judge import FILE_MAX_BYTES, Effort, judge_continues, judge_error, judge_file, judge_ledger, judge_receipt
+from cli.judge import (
+    FILE_MAX_BYTES,
+    Effort,
+    judge_continues,
+    judge_error,
+    judge_file,
+    judge_ledger,
+    judge_range,
+    judge_receipt,
+)
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
 from cli.parallel import usable_cores
 from cli.published import is_published, judge_published
@@ -20,6 +29,7 @@ from cli.refs import resolve, whole_run
 from cli.text import console, escape, print_json, say, short
 from cli.trustfile import read_trust
 from cli.watch import InterruptedWorkError
+from ledger.bundle import parse_range
 from ledger.checkpoint import head_of
 from ledger.errors import LedgerError, NotFoundError, clip
 from ledger.keys import is_key_id
@@ -134,6 +144,12 @@ def verify(
             metavar="last", help="Only what is new since this machine's last good verdict.", show_default=False
         ),
     ] = None,
+    range_: Annotated[
+        str | None,
+        typer.Option(
+            "--range", metavar="A:B", help="Only the entries from A up to, not including, B.", show_default=False
+        ),
+    ] = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
     trust: TrustOption = None,
@@ -153,9 +169,13 @@ def verify(
     if everything and targets:
         raise typer.BadParameter("--all goes without targets")
     read_trust(options)  # a trust file that must not be used ends the command, before any evidence is read
-    verdicts = [_judge(target, options, asked, effort) for target in targets] or [
-        _judge_nearest(options, asked, effort)
-    ]
+    if range_ is not None:
+        plain = not (everything or continues or effort.resume or effort.since_last or effort.max_seconds)
+        verdicts = [_judge_range(range_, targets, options, asked, plain=plain)]
+    else:
+        verdicts = [_judge(target, options, asked, effort) for target in targets] or [
+            _judge_nearest(options, asked, effort)
+        ]
     if continues is not None:
         folder = Path(targets[0]) if targets else options.folder()
         if len(targets) > 1 or not folder.is_dir():
@@ -191,6 +211,20 @@ def _judge_nearest(options: Shared, asked: Options, effort: Effort) -> Verdict:
         return judge_ledger(folder, options, asked, effort)
     except InterruptedWorkError as error:
         _leave(error)
+    except LedgerError as error:
+        return judge_error(error, str(folder), options, asked)
+
+
+def _judge_range(text: str, targets: list[str], options: Shared, asked: Options, *, plain: bool) -> Verdict:
+    """Return the verdict on a range of the one ledger that is meant; `plain` says that nothing else was asked for."""
+    span = parse_range(text)
+    folder = Path(targets[0]) if targets else options.folder()
+    if span is None:
+        raise typer.BadParameter(f"got {clip(text)}, expected A:B", param_hint="--range")
+    if not plain or len(targets) > 1 or not folder.is_dir() or is_published(folder):
+        raise typer.BadParameter("goes with one ledger and alone", param_hint="--range")
+    try:
+        return judge_range(folder, span, options, asked)
     except LedgerError as error:
         return judge_error(error, str(folder), options, asked)
 

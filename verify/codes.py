@@ -97,8 +97,6 @@ _TABLE: Final = (
     Code("coverage.empty", 5, "There is no receipt to verify."),
     Code("coverage.time_ended", 3, "The time given ended before the last entry; the verification can go on from there."),
     Code("coverage.earlier", 0, "Entries were judged by an earlier run on this machine, and not read again."),
-    Code("coverage.range", 0, "Only a range was asked for, and this reaches outside it."),
-    Code("coverage.unproven", 3, "Nothing at hand shows that the entries of the range stand under a signed head."),
     Code("proof.malformed", 1, "A merkle proof cannot be one for its index and size."),
     Code("proof.inclusion", 1, "An entry is not under the head."),
     Code("proof.consistency", 1, "One head is not shown to begin with the other."),
