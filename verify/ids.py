@@ -45,9 +45,9 @@ class IdSet:
         ids = cls()
         ids._buckets = list(map(bytearray, buckets))
         if len(ids._buckets) != 256 or any(len(each) % 8 for each in ids._buckets):
-            raise FormatError("ids: got another number of bytes than 256 buckets hold", code="state.malformed")
+            raise FormatError("state: got another number of bytes than 256 buckets hold", code="state.malformed")
         if any(set(each[::8]) - {number} for number, each in enumerate(ids._buckets)):
-            raise FormatError("ids: got an id in the bucket of another first byte", code="state.malformed")
+            raise FormatError("state: got an id in the bucket of another first byte", code="state.malformed")
         return ids
 
     def suspects(self) -> set[bytes]:

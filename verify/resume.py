@@ -1,7 +1,7 @@
 r"""The state of a verification, to go on from later: after a stop, or with what is new since a good verdict.
 
-    {"closed":7,"good":true,"head":{...},"ids":[...],"issuers":[...],...,"schema":"receipt-ledger.state/v1","tail":"sha256:..."}\n
-    <8 bytes of each receipt id, by first byte><8 bytes of each closed run>
+    {"closed":7,"good":true,"head":{...},"ids":[...],"issuers":[...],...,"schema":"receipt-ledger.state/v1",...}\n
+    <8 bytes of each receipt id, by first byte><8 bytes of each closed run><SHA-256 of all before>
 
 - It is what this user's own machine wrote down of what it saw; it lies with the user, never in a ledger's folder, and is no
   evidence for anybody else.
@@ -21,7 +21,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -42,6 +42,9 @@ from verify.proof import FoldState, RootFold
 from verify.receipts import Issuers, ReceiptState
 from verify.report import Check, NameState
 from verify.tree import Node, OpenRun, TreeState
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as HASH
 
 __all__ = [
     "STATE_SCHEMA",
@@ -232,7 +235,6 @@ class _File(Member):
     watch: _Count | None = None
     ids: Annotated[tuple[_Count, ...], Field(min_length=256, max_length=256)]
     closed: _Count
-    tail: Digest
     report: tuple[_Name, ...]
     receipts: _Receipts | None = None
 
@@ -244,9 +246,6 @@ def print_state(state: LedgerState, bound: Binding) -> Iterator[bytes | bytearra
     if sys.byteorder == "little":
         closed.byteswap()
     pieces: tuple[bytes | bytearray, ...] = (*buckets, closed.tobytes())
-    hash_ = sha256()
-    for piece in pieces:
-        hash_.update(piece)
     point, totals = state.point, state.totals
     file = _File(
         binding=bound,
@@ -274,12 +273,14 @@ def print_state(state: LedgerState, bound: Binding) -> Iterator[bytes | bytearra
         watch=state.watch,
         ids=tuple(len(bucket) // 8 for bucket in buckets),
         closed=len(closed),
-        tail="sha256:" + hash_.hexdigest(),
         report=tuple(map(_print_name, state.report)),
         receipts=None if state.receipts is None else _print_receipts(state.receipts),
     )
-    yield _line_of(file) + b"\n"
-    yield from pieces
+    hash_ = sha256()
+    for piece in (_line_of(file) + b"\n", *pieces):
+        hash_.update(piece)
+        yield piece
+    yield hash_.digest()
 
 
 def _line_of(file: _File) -> bytes:
@@ -297,7 +298,7 @@ def parse_state(source: BinaryIO) -> tuple[LedgerState, Binding]:
         file = _File.model_validate_json(line.removesuffix(b"\n"))
         if _line_of(file) + b"\n" != line:
             raise _malformed("the first line is not the canonical text of its value")
-        return _state_of(file, source), file.binding
+        return _state_of(file, source, sha256(line)), file.binding
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -306,11 +307,10 @@ def parse_state(source: BinaryIO) -> tuple[LedgerState, Binding]:
         raise error if error.code == "state.malformed" else _malformed(str(error)) from error
 
 
-def _state_of(file: _File, source: BinaryIO) -> LedgerState:
+def _state_of(file: _File, source: BinaryIO, hash_: HASH) -> LedgerState:
     counts = file.ids
     if sum(counts) > file.size or file.closed > file.size or (file.closed and file.receipts is None):
         raise _malformed("it counts more than its entries")
-    hash_ = sha256()
 
     def take(count: int) -> bytes:
         found = source.read(8 * count)
@@ -319,7 +319,7 @@ def _state_of(file: _File, source: BinaryIO) -> LedgerState:
 
     ids = IdSet.of(take(count) for count in counts)
     closed = array("Q", take(file.closed))
-    if "sha256:" + hash_.hexdigest() != file.tail or len(ids) != sum(counts) or source.read(1):
+    if source.read(33) != hash_.digest() or len(ids) != sum(counts):
         raise _malformed("other bytes follow the first line than it says")
     if sys.byteorder == "little":
         closed.byteswap()
