@@ -23,7 +23,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ledger.errors import FormatError, LedgerError, NotFoundError, clip
 from ledger.members import Member
-from verify.vectorchecks import CHECKS, INPUTS, Answer, Check, Read, Status, accepted, refused
+from verify.vectorchecks import CHECKS
+from verify.vectorinputs import INPUTS, Answer, Check, Read, Status, accepted, refused
 
 __all__ = [
     "CHECKS",
