@@ -361,6 +361,25 @@ def _lawless_trees(case) -> None:
         "order",
     )
 
+    def child(book: Book) -> tuple[str, str, str]:
+        outer = book.opening()
+        intent = book.intent()
+        book.opening(parent_opening=outer, parent_intent=intent)
+        return outer, intent, book.close(book.outcome(book.intent()))
+
+    def child_run(book: Book) -> None:
+        outer, intent, root = child(book)
+        book.close(book.outcome(intent, root, run=outer), run=outer)
+
+    case("child-run", "A run with a child run in it.", child_run)
+
+    def child_of_another(book: Book) -> None:
+        _, _, root = child(book)
+        book.opening()
+        book.close(root)
+
+    case("child-run-of-another", "A run that commits the root of another run's child.", child_of_another, "tree.missing", "foreign-child")  # fmt: skip
+
 
 def _lawless_seals(case) -> None:
     def unsealed(book: Book) -> None:

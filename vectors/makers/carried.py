@@ -240,6 +240,8 @@ def heads() -> File:
         case(f"{name}-not-a-note", f"No note as the {name} head.", copy(good, **{name: "x"}), bad, "lax-layout")
     elsewhere = "ledger.example/other"
     case("origins", "The older head is of another ledger.", copy(good, old=kit.head_note(elsewhere, 7, kit.root(book.leaves[:7]), LOG)), "head.origin", "origin")  # fmt: skip
+    nothing = kit.head_note(origin, 0, kit.sha(b""), LOG)
+    case("from-nothing", "From a head of no entries: everything extends that.", copy(good, old=nothing, proof=[]), "proof.malformed", "range")  # fmt: skip
     for name in ("keyring", "last", "new", "old", "proof"):
         case(f"no-{name}", f"No {name}.", copy(good, **{name: None}), bad, "missing-member")
     case("unknown-member", "A member that there is not.", copy(good, more=1), bad, "unknown-member")

@@ -100,6 +100,8 @@ def make() -> File:
         "origin false-accusation",
     )
     case("swapped", "The two heads swapped.", copy(good, older=good["newer"], newer=good["older"]), "proof.malformed", "swapped")  # fmt: skip
+    nothing = kit.head_note(one.origin, 0, kit.sha(b"x"), LOG)
+    case("nothing", "A head of no entries with the root of something.", copy(good, older=nothing), "proof.malformed", "range false-accusation")  # fmt: skip
     case("trust-none", "No trust: the origin is nobody's.", good, "trust.log_key_unpinned", "trust", 3, trust=None)
     case("trust-other", "The origin is pinned with another key.", good, "trust.log_key_mismatch", "trust", 4, trust=pins(one, log=OTHER_LOG))  # fmt: skip
     case("keyring-empty", "No keyring.", copy(good, keyring=[]), "chain.first_entry", "keyring")
