@@ -92,7 +92,7 @@ def judge_ledger(folder: Path, options: Shared, asked: Options, effort: Effort =
     bound = binding(None if trust is None else trust.digest, asked)
     start, notes = _start(snapshot, folder, origin, options, bound, effort)
     fold = LedgerFold(asked, memory=memory, start=start)
-    left = [each for each in snapshot.files if start is None or each[0] >= start.segment]
+    left = [each for each in snapshot.files if start is None or each > (start.segment, start.offset)]
     with Watch(effort.max_seconds) as watch, progress("verifying", sum(size for _, size in left)) as advance:
 
         def step(done: int) -> bool:

@@ -9,11 +9,11 @@ Source: docs/explanation/at-size.md.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -65,27 +65,17 @@ def fold_segments(into: LedgerFold, fold: Fold, *, jobs: int, step: Step) -> boo
         step: told of progress after each segment.
     """
     jobs = min(jobs, len(fold.segments) - 1)
-    if jobs < 2 or len(fold.segments) < _FEW:
-        return all(_feed(into, fold, each, step) for each in fold.segments)
-    with _Crew(into, fold, jobs) as crew:
-        # The first one is folded here: it holds the header, which all others depend on, and workers start meanwhile.
-        if not _feed(into, fold, fold.segments[0], step):
-            return False
-        for number, each in enumerate(fold.segments[1:], 1):
-            part = crew.part(number)
-            if part is not None and into.join(part, each[0]):
-                if not step(each[1]):
-                    return False
-            else:
-                crew.forget()
-                if not _feed(into, fold, each, step):
-                    return False
+    with _Crew(into, fold, jobs) if jobs > 1 and len(fold.segments) >= _FEW else nullcontext() as crew:
+        for number, (first, size) in enumerate(fold.segments):
+            # The first one is folded here: it holds the header, which all others depend on, and workers start meanwhile.
+            part = crew.part(number) if crew is not None and number else None
+            if part is None or not into.join(part, first):
+                into.feed(read(fold.folder, first, size))
+                if crew is not None:
+                    crew.forget()
+            if not step(size) and number + 1 < len(fold.segments):
+                return False
     return True
-
-
-def _feed(into: LedgerFold, fold: Fold, each: tuple[int, int], step: Step) -> bool:
-    into.feed(read(fold.folder, *each))
-    return step(each[1])
 
 
 @dataclass(slots=True)
@@ -117,7 +107,7 @@ class _Crew:
         """All leaves before a segment, and its number."""
 
     def __enter__(self) -> Self:
-        with contextlib.suppress(OSError):  # as many as the system lets us have
+        with suppress(OSError):  # as many as the system lets us have
             for _ in range(self._jobs):
                 self._workers.append(_hire())
         self._employ()

@@ -129,7 +129,7 @@ def verify(
     max_seconds: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            min=0,
             metavar="S",
             help="Stop a ledger's verification after so long: exit 3, and --resume goes on.",
             show_default=False,

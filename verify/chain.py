@@ -113,6 +113,7 @@ class ChainFold:
         watch: int | None = None,
         consume: Consume | None = None,
         start: ChainPoint | None = None,
+        offset: int = 0,
     ) -> None:
         self._report = report
         self._consume = consume
@@ -126,7 +127,7 @@ class ChainFold:
         self._segment: Segment | None = None
         self._fragment = b""
         """Bytes of the segment after its last LF."""
-        self._rest_offset = 0
+        self._rest_offset = offset
         """Where the bytes after the last head begin in the segment."""
         self._committed_ids = 0
         """How many of the pending ids stand under a head."""

@@ -96,6 +96,7 @@ class LedgerFold:
             watch=self.watch,
             consume=None if self._receipts is None else self._receipts.take,
             start=None if start is None else start.point,
+            offset=0 if start is None else start.offset,
         )
         self._files: list[tuple[int, int]] = []
         """First index and size in bytes of each segment so far."""
@@ -123,10 +124,12 @@ class LedgerFold:
         return None if self._receipts is None else self._receipts.origin
 
     def feed(self, segment: Segment) -> None:
-        """Fold the next segment; the one that a state ends in is fed whole."""
+        """Fold the next segment; the one that a state ends in is fed whole, if more follows in it."""
         offset, self._offset = self._offset, 0
-        if offset:
+        if offset and segment.first_index == self._files[-1][0]:
             self._files.pop()
+        else:
+            offset = 0
         self._files.append((segment.first_index, len(segment.data)))
         self.chain.feed(segment, offset=offset)
 
