@@ -19,8 +19,6 @@ DIFFERS = {
     "artifact-size": (0, "it compares digests of artifacts and not what receipts say of their size"),
     "artifacts-swapped": (0, "it does not ask for the order of artifacts"),
     "artifacts-twice": (0, "it does not ask for the order of artifacts"),
-    "order": (0, "it does not ask which child stands first"),
-    "child-run-of-another": (0, "it does not ask which run a committed root is a child of"),
     "form-covers": (3, "it does not tell covers in the bundle of a receipt from an open run"),
     "later-kind": (1, "a subject that it cannot read does not hold"),
     "later-type": (1, "a subject that it cannot read does not hold"),
