@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import blocks, proofs, published, schemas, tables
+from generators import blocks, commands, proofs, published, schemas, tables
 
 DOCS = Path(__file__).resolve().parent
 
@@ -22,6 +22,7 @@ PAGES: dict[str, Callable[[], str]] = {
         f"spec/schemas/{kind}.json": partial(lambda kind: schemas.text_of(schemas.receipt_schema(kind)), kind)
         for kind in schemas.KINDS
     },
+    "reference/cli.md": commands.page,
     "spec/schemas/entry.json": lambda: schemas.text_of(schemas.entry_schema()),
     "spec/schemas/envelope.json": lambda: schemas.text_of(schemas.envelope_schema()),
     "spec/schemas/head-line.json": lambda: schemas.text_of(schemas.head_line_schema()),
