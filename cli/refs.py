@@ -14,17 +14,18 @@ from ledger.storage.reader import Reader
 __all__ = ["closing_of", "latest_run", "resolve", "resolve_run", "runs_newest_first", "whole_run"]
 
 
-def resolve(ledger: Ledger, reference: str) -> str:
+def resolve(ledger: Ledger | Reader, reference: str) -> str:
     """Return the receipt id that a reference names: an id, 8 or more of its digits, or `latest`.
 
     Raises:
         NotFoundError: none.
         LedgerError: `reference.ambiguous`: several, listed in its hint.
     """
+    reader = ledger.reader if isinstance(ledger, Ledger) else ledger
     if reference == "latest":
-        opening, closing = latest_run(ledger.reader)
+        opening, closing = latest_run(reader)
         return (closing or opening).entry.receipt
-    found = ledger.find(reference)
+    found = reader.find(reference)
     if len(found) == 1:
         return found[0]
     if not found:

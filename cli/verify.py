@@ -31,10 +31,9 @@ from cli.trustfile import read_trust
 from cli.watch import InterruptedWorkError
 from ledger.bundle import parse_range
 from ledger.checkpoint import head_of
-from ledger.errors import LedgerError, NotFoundError, clip
+from ledger.errors import DamagedError, LedgerError, NotFoundError, clip
 from ledger.keys import is_key_id
 from ledger.note import NOTE_MAX_BYTES
-from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
 from verify.codes import CODES, worst
 from verify.options import REQUIREMENTS, Options, parse_options
@@ -258,9 +257,13 @@ def _judge_target(target: str, options: Shared, asked: Options, effort: Effort) 
     if not _REFERENCE.fullmatch(target):
         raise NotFoundError(f"{clip(target)}: no such file or folder, and no receipt id or its first 8 digits")
     folder = options.folder()
-    opened = Ledger.open(folder, places=options.places)
-    id_ = resolve(opened, target)
-    return judge_receipt(folder, whole_run(opened.reader, id_), options, asked)
+    reader = Reader(folder)
+    id_ = resolve(reader, target)
+    try:
+        return judge_receipt(folder, whole_run(reader, id_), options, asked)
+    except NotFoundError as error:
+        # The receipt is there; what leads from it to the head is not.
+        raise DamagedError(str(error), where=error.where) from error
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -318,9 +321,11 @@ def _print_way_on(verdict: Verdict, options: Shared) -> None:
     if codes & _UNPINNED:
         _print_pins(verdict, options)
     elif "run.open" in codes:
-        say("\nif what drove this run is gone, end it from its record, or go on with it:")
+        (where, *others) = [check.where or "" for check in verdict.findings if check.code == "run.open"]
+        run = "RUN" if others else short(where.removeprefix("run "))
         at = f"-L {_quoted(options.ledger)} " if options.ledger is not None else ""
-        say(f"  {program_name()} {at}close RUN\n  {program_name()} {at}resume RUN -- CMD …")
+        say("\nif what drove this run is gone, end it from its record, or go on with it:")
+        say(f"  {program_name()} {at}close {run}\n  {program_name()} {at}resume {run} -- CMD …")
     elif "head.shorter" in codes:
         say("\nthis machine has seen more of this ledger. Ask its owner what became of the rest.")
 
