@@ -89,7 +89,7 @@ def _root(
 
 
 def exit_code_of(error: Exception) -> int:
-    """Return the exit code of an error that ends a command. Source: docs/reference/exit-codes.md."""
+    """Return the exit code of an error that ends a command. Source: docs/reference/verdicts.md."""
     if isinstance(error, DamagedError | RegisterError):
         return 1
     if isinstance(error, NotFoundError):

@@ -22,7 +22,7 @@
 - Weak points and published test keys are refused.
 - No trust file at all means that nobody is pinned.
 
-Source: docs/reference/trust.md.
+Source: docs/spec/trust.md.
 """
 
 from __future__ import annotations

@@ -237,3 +237,13 @@ def test_the_threat_model_names_tests_that_exist_or_none():
             path = ROOT / name[0]
             assert path.is_file(), name
             assert not name[1] or f"def {name[1]}(" in path.read_text(encoding="utf-8"), name
+
+
+def test_every_page_that_code_names_exists():
+    root = DOCS.parent
+    named = set()
+    for folder in ("ledger", "verify", "notary", "cli"):
+        for path in (root / folder).rglob("*.py"):
+            named |= set(re.findall(r"docs/[a-z0-9/-]+\.md", path.read_text(encoding="utf-8")))
+    assert len(named) > 10
+    assert [page for page in sorted(named) if not (root / page).is_file()] == []
