@@ -11,7 +11,6 @@ Source: docs/spec/receipts.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -47,7 +46,7 @@ _SCALAR = rf'(?:"{_PLAIN}*"|0|-?[1-9][0-9]{{0,14}}|true|false|null)'
 _GROUPS: Final = {"ledger", "run", "children", "intent", "parent_opening"}
 """Members of a receipt that a match gives by name."""
 
-_KIND = re.compile(rb'"kind":"([a-z]+)"')
+_KIND: Final = b'"kind":"'
 
 
 class Facts(NamedTuple):
@@ -98,34 +97,31 @@ def facts_of(receipt: Receipt) -> Facts:
 
 def match_facts(payload: bytes) -> Facts | None:
     """Return the facts of a receipt that has a common shape, None for any other bytes, whether lawful or not."""
-    hint = _KIND.search(payload)
-    if hint is None or len(payload) > canonical.RECEIPT_MAX_BYTES:
+    if len(payload) > canonical.RECEIPT_MAX_BYTES:
         return None
-    expression = _expressions().get(hint[1])
+    start = payload.find(_KIND) + len(_KIND)
+    hint = payload[start : payload.find(b'"', start)]
+    expression = _expressions().get(hint)
     match = expression.fullmatch(payload) if expression is not None else None
     if match is None:
         return None
     found = match.groupdict()
-    for name in ("arguments", "correlation"):
+    get = found.get
+    for free in (get("arguments"), get("correlation")):
         # Order and uniqueness of free names are beyond an expression.
-        if found.get(name) is not None and not _is_canonical(found[name]):
+        if free is not None and not _is_canonical(free):
             return None
-    children = found.get("children")
+    run, children, intent, parent = get("run"), get("children"), get("intent"), get("parent_opening")
     return Facts(
-        hint[1].decode(),
+        hint.decode(),
         found["ledger"].decode(),
-        _text(found, "run"),
+        None if run is None else run.decode(),
         found["issuer_name"].decode(),
         found["issuer_key"].decode(),
         tuple(children[2:-2].decode().split('","')) if children else (),
-        _text(found, "intent"),
-        _text(found, "parent_opening"),
+        None if intent is None else intent.decode(),
+        None if parent is None else parent.decode(),
     )
-
-
-def _text(found: Mapping[str, bytes | None], name: str) -> str | None:
-    value = found.get(name)
-    return value.decode() if value is not None else None
 
 
 def _is_canonical(data: bytes) -> bool:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from nacl.bindings import crypto_sign_open
 from nacl.exceptions import BadSignatureError
-from nacl.signing import SigningKey, VerifyKey
+from nacl.signing import SigningKey
 
 from ledger.errors import FormatError, SignatureError, UnknownFormatError, clip
 
@@ -119,9 +120,7 @@ def parse_base64(text: str) -> bytes:
     return data
 
 
-@lru_cache(maxsize=1024)
-def _verify_key(public: bytes) -> VerifyKey:
-    return VerifyKey(public)
+_public_of = lru_cache(maxsize=1024)(parse_key_id)
 
 
 def verify_signature(key: str, signature: bytes, message: bytes) -> None:
@@ -131,11 +130,11 @@ def verify_signature(key: str, signature: bytes, message: bytes) -> None:
         SignatureError: it does not.
         UnknownFormatError: the key is of an algorithm that this version does not know.
     """
-    public = parse_key_id(key)
+    public = _public_of(key)
     if len(signature) != 64:
         raise SignatureError(f"signature: got {len(signature)} bytes, expected 64", code="signature.malformed")
     try:
-        _verify_key(public).verify(message, signature)
+        crypto_sign_open(signature + message, public)
     except BadSignatureError as error:
         raise SignatureError(f"signature by {clip(key)} does not verify", code="signature.invalid") from error
 

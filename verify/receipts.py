@@ -39,6 +39,25 @@ _SIGNATURE: Final = slice(
 _USUAL_LENGTH: Final = _SIGNATURE.stop + len('"}]}}')
 
 
+def _verified(rows: Rows) -> list[str]:
+    """Return for each row the key of its seal, if that has the usual layout and verifies; all others are empty.
+
+    Signatures are verified faster one after the other than each between other work.
+    """
+    found = []
+    for _, _, payload, tail in rows:
+        key = ""
+        # The chain has matched what begins like this to the letter, base64 included.
+        if len(tail) == _USUAL_LENGTH and tail.startswith(_USUAL_SEAL) and tail.endswith(_USUAL_END):
+            try:
+                key = tail[_KEY].decode()
+                verify_signature(key, a2b_base64(tail[_SIGNATURE]), pae(RECEIPT_TYPE, payload))
+            except LedgerError:
+                key = ""
+        found.append(key)
+    return found
+
+
 class Issuers:
     """Issuers that were seen: each (name, key) has a number, its roles, and the indices of its first and last receipt."""
 
@@ -130,9 +149,9 @@ class ReceiptFold:
         self.origin: str | None = None
 
     def take(self, rows: Rows) -> None:
-        """Check the receipts of one commit."""
+        """Check the receipts of commits."""
         report, issuers, trees = self._report, self.issuers, self.trees
-        for index, hex_, payload, tail in rows:
+        for (index, hex_, payload, tail), verified in zip(rows, _verified(rows), strict=True):
             sealed = tail != _UNSEALED
             facts = read_reported(payload, index, report) if not sealed or tail.startswith(_RECEIPT_TYPE) else None
             if facts is None:
@@ -146,10 +165,8 @@ class ReceiptFold:
                     message = f"got ledger {clip(facts.ledger)}, expected {clip(self.origin)}"
                     report.find("receipts", "receipt.foreign_ledger", where=f"entry {index}", message=message)
             if sealed:
-                if tail.startswith(_USUAL_SEAL) and len(tail) == _USUAL_LENGTH and tail.endswith(_USUAL_END):
-                    # The chain has matched this layout, base64 included, to the letter.
-                    key, signature = tail[_KEY].decode(), a2b_base64(tail[_SIGNATURE])
-                    sealed = self._check_signature(index, facts, key, signature, pae(RECEIPT_TYPE, payload))
+                if verified == facts.key:
+                    self.own_seals += 1
                 else:
                     sealed = self._check_seal(index, facts, payload, tail)
             elif facts.kind in _SEALED:
