@@ -36,6 +36,7 @@ from ledger.keys import is_key_id
 from ledger.note import NOTE_MAX_BYTES
 from ledger.storage.reader import Reader
 from verify.codes import CODES, worst
+from verify.errors import TrustError
 from verify.options import REQUIREMENTS, Options, parse_options
 from verify.report import Check, Verdict
 
@@ -168,6 +169,7 @@ def verify(
     if everything and targets:
         raise typer.BadParameter("--all goes without targets")
     read_trust(options)  # a trust file that must not be used ends the command, before any evidence is read
+    _refuse_trust_from_data(options, targets)
     if range_ is not None:
         plain = not (everything or continues or effort.resume or effort.since_last or effort.max_seconds)
         verdicts = [_judge_range(range_, targets, options, asked, plain=plain)]
@@ -226,6 +228,20 @@ def _judge_range(text: str, targets: list[str], options: Shared, asked: Options,
         return judge_range(folder, span, options, asked)
     except LedgerError as error:
         return judge_error(error, str(folder), options, asked)
+
+
+def _refuse_trust_from_data(options: Shared, targets: list[str]) -> None:
+    """Raise where the trust file lies in a ledger that is to be judged by it: nothing in a ledger can vouch for it."""
+    path = (options.trust or options.places.trust_file).resolve()
+    nearest = _folder(options)
+    folders = [Path(target) for target in targets if Path(target).is_dir()]
+    for folder in folders or ([] if nearest is None else [nearest]):
+        if path.is_relative_to(folder.resolve()):
+            raise TrustError(
+                f"trust: {clip(str(path))} lies in the ledger that it would vouch for",
+                code="trust.from_data",
+                hint="keep whom you trust apart from the evidence",
+            )
 
 
 def _judge(target: str, options: Shared, asked: Options, effort: Effort) -> Verdict:

@@ -201,6 +201,8 @@ def test_every_verdict_exits_alike_in_text_and_as_json(owner, stranger, tmp_path
     (tmp_path / "random").write_bytes(os.urandom(1000))
     (tmp_path / "empty").write_bytes(b"")
     row = owner.runs[-1]
+    shutil.copytree(ledger, tmp_path / "vouching")
+    shutil.copy(owner.home / ".config/receipt-ledger/trust.toml", tmp_path / "vouching")
     cases = [
         (owner, [ledger], 0),
         (owner, ["-L", ledger, row["run"][7:15]], 0),
@@ -210,6 +212,8 @@ def test_every_verdict_exits_alike_in_text_and_as_json(owner, stranger, tmp_path
         (owner, ["-L", tmp_path / "shorter", row["run"]], 1),
         (owner, [ledger, "--trust", broken], 2),
         (owner, [ledger, "--trust", tmp_path / "no.toml"], 2),
+        (owner, [tmp_path / "vouching", "--trust", tmp_path / "vouching/trust.toml"], 2),
+        (owner, ["-L", tmp_path / "vouching", "latest", "--trust", tmp_path / "vouching/trust.toml"], 2),
         (owner, [ledger, "--require", "nonsense"], 2),
         (stranger, [ledger], 3),
         (owner, [ledger, "--require", "artifacts", "--require", "counter-seal=2"], 3),
