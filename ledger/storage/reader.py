@@ -23,6 +23,7 @@ from ledger.merkle import Frontier, HashReader, leaf_hash, root_of, tree_of
 from ledger.receipt import Header, parse_receipt
 from ledger.storage.durable import storage_error
 from ledger.storage.journal import LINE_MAX_BYTES, Stored, read_segment, segment_bytes, segment_path, segments
+from ledger.storage.scanned import Scanned
 from ledger.storage.state import State
 from ledger.storage.tiles import Tiles, TreeHashes
 
@@ -31,6 +32,8 @@ __all__ = ["FORMAT", "Reader"]
 FORMAT = "receipt-ledger/v1"
 
 _BLOCK = 1 << 16
+_SCANS = 8
+"""Receipts that are looked for through the whole journal before its places are kept."""
 _SHORT = re.compile(r"(?:sha256:)?([0-9a-f]{8,64})")
 
 
@@ -42,6 +45,8 @@ class Reader:
         self._state = State(folder, read_only=True)
         self._tiles = Tiles(folder)
         self._size_seen = 0
+        self._scans = 0
+        self._scanned: Scanned | None = None
 
     def header(self) -> Header:
         """Return the header.
@@ -125,10 +130,37 @@ class Reader:
             stored = self.line_at(segment, offset)
             if stored is not None and stored.entry.receipt == receipt and self._is_committed(stored.entry.index):
                 return stored
+        found = self._scan_for(receipt)
+        if found is None:
+            raise NotFoundError(f"receipt {receipt}: not in this ledger", hint="list runs with: ledger log")
+        return found
+
+    def _scan_for(self, receipt: str) -> Stored | None:
+        """Return the entry of a receipt that the state does not lead to, None where the journal does not hold it.
+
+        The first few are looked for through the journal; for more the journal is gone through once and its places are kept, so
+        that a tree of many receipts, or of many that are missing, costs no scan each.
+        """
+        self._scans += 1
+        if self._scans > _SCANS:
+            found = None if self._scanned is None else self._at_scanned(self._scanned, receipt)
+            if found is None and (self._scanned is None or self._scanned.size != self.head().size):
+                self._scanned = Scanned(self._folder, self.head().size)
+                found = self._at_scanned(self._scanned, receipt)
+            if found is not None or (self._scanned is not None and not self._scanned.places(receipt)):
+                return found
         for stored in self._containing(f'"receipt":"{receipt}"'.encode("ascii")):
             if stored.entry.receipt == receipt:
                 return stored
-        raise NotFoundError(f"receipt {receipt}: not in this ledger", hint="list runs with: ledger log")
+        return None
+
+    def _at_scanned(self, scanned: Scanned, receipt: str) -> Stored | None:
+        for segment, offset in scanned.places(receipt):
+            stored = self.line_at(segment, offset)
+            # Heads only grow, so what one covered stays covered.
+            if stored is not None and stored.entry.receipt == receipt and stored.entry.index < scanned.size:
+                return stored
+        return None
 
     def find(self, short: str, *, limit: int = 20) -> list[str]:
         """Return up to `limit` receipt ids that start with at least 8 hexadecimal digits; `sha256:` may be left out."""
