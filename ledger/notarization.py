@@ -6,12 +6,15 @@ A request, canonical JSON in one line; members in brackets may be absent:
      ["keyring":[<item>,...],"last":{...},]"log_key":"ed25519:...","mode":"digest_only","old":0,"proof":["<base64>",...],
      "publish":false,"schema":"receipt-ledger.notarize/v1"}
 
+For a head alone, `"schema":"receipt-ledger.notarize-head/v1"` with the members `checkpoint`, `consistency`, `log_key`, `old`, and both
+or neither of `keyring` and `last`.
+
 An answer:
 
     {"counter_seal":{<envelope>},"published":false,"record":{<envelope>},"schema":"receipt-ledger.notarization/v1",
      "tlog_proof":"<tlog-proof>"[,"verdict":{...}]}
 
-`print_request(parse_request(b)) == b` and `print_notarization(parse_notarization(b)) == b`.
+Each printer is the inverse of its parser.
 
 Source: docs/spec/notary.md.
 """
@@ -40,27 +43,31 @@ from ledger.keys import is_key_id
 from ledger.note import NOTE_MAX_BYTES
 
 __all__ = [
+    "HEAD_REQUEST_SCHEMA",
     "NOTARIZATION_SCHEMA",
     "REQUEST_MAX_BYTES",
     "REQUEST_SCHEMA",
+    "HeadRequest",
     "Mode",
     "Notarization",
     "Request",
+    "parse_head_request",
     "parse_notarization",
     "parse_request",
+    "print_head_request",
     "print_notarization",
     "print_request",
 ]
 
 REQUEST_SCHEMA: Final = "receipt-ledger.notarize/v1"
+HEAD_REQUEST_SCHEMA: Final = "receipt-ledger.notarize-head/v1"
 REQUEST_MAX_BYTES: Final = 16 << 20
 NOTARIZATION_SCHEMA: Final = "receipt-ledger.notarization/v1"
 
 _ANSWER_MAX_BYTES: Final = 16 << 20
 _MAX_CONSISTENCY: Final = 63
-_NEEDED: Final = frozenset(
-    {"checkpoint", "consistency", "entry", "log_key", "mode", "old", "proof", "publish", "schema"}
-)
+_HEAD: Final = frozenset({"checkpoint", "consistency", "log_key", "old", "schema"})
+_NEEDED: Final = _HEAD | {"entry", "mode", "proof", "publish"}
 _KEYRING: Final = frozenset({"keyring", "last"})
 _ANSWER: Final = frozenset({"counter_seal", "published", "record", "schema", "tlog_proof"})
 
@@ -68,25 +75,34 @@ Mode = Literal["digest_only", "full"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One receipt's place under a head, to be counter-sealed.
+class HeadRequest:
+    """A head to be remembered: `checkpoint` is a signed note by `log_key`.
 
-    `entry` is the bytes of its entry, `proof` the inclusion proof under the head of `checkpoint`, a signed note by `log_key`.
     `old` is the size that the notary is thought to remember, `consistency` the proof from there to the head. `keyring` and
-    `last`, both or neither, are those of a bundle under the same head. `bundle`, in mode full, is the evidence for the receipt,
-    with the same checkpoint.
+    `last`, both or neither, are those of a bundle under the same head.
     """
 
-    entry: bytes
-    proof: tuple[bytes, ...]
     checkpoint: bytes
     log_key: str
     old: int
     consistency: tuple[bytes, ...]
-    mode: Mode = "digest_only"
-    publish: bool = False
     keyring: tuple[Item, ...] = ()
     last: LastEntry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One receipt's place under a head, to be counter-sealed.
+
+    `entry` is the bytes of its entry, `proof` the inclusion proof under `head`. `bundle`, in mode full, is the evidence for the
+    receipt, with the same checkpoint.
+    """
+
+    head: HeadRequest
+    entry: bytes
+    proof: tuple[bytes, ...]
+    mode: Mode = "digest_only"
+    publish: bool = False
     bundle: Bundle | None = None
 
 
@@ -105,6 +121,34 @@ class Notarization:
     verdict: bytes | None = None
 
 
+def parse_head_request(data: bytes) -> HeadRequest:
+    """Return the request about a head whose bytes are `data`; nothing in it is verified.
+
+    Raises:
+        CanonicalError: not canonical JSON, or over 16 MiB.
+        FormatError: `notarize.malformed`, or a code of the part that is malformed.
+    """
+    value = canonical.decode(data, max_bytes=REQUEST_MAX_BYTES)
+    optional = value.keys() - _HEAD
+    if value.get("schema") != HEAD_REQUEST_SCHEMA or not value.keys() >= _HEAD or not optional <= _KEYRING:
+        raise _malformed("members", sorted(value), f"those of {HEAD_REQUEST_SCHEMA}")
+    return _parse_head(value)
+
+
+def print_head_request(request: HeadRequest) -> bytes:
+    """Return the canonical bytes of a request about a head; the inverse of `parse_head_request`.
+
+    Raises:
+        FormatError: what the format cannot hold.
+    """
+    parts = _head_members(request) | {"schema": f'"schema":"{HEAD_REQUEST_SCHEMA}"'.encode()}
+    data = b"{%b}" % b",".join(parts[name] for name in sorted(parts))
+    # What was joined need not be what was meant.
+    if parse_head_request(data) != request:
+        raise _malformed("parts", request.log_key, "each the canonical text of one value")
+    return data
+
+
 def parse_request(data: bytes) -> Request:
     """Return the request whose bytes are `data`; nothing in it is verified.
 
@@ -119,39 +163,21 @@ def parse_request(data: bytes) -> Request:
         raise _malformed("members", sorted(value), f"those of {REQUEST_SCHEMA}")
     if mode not in ("digest_only", "full") or ("bundle" in value) != (mode == "full"):
         raise _malformed("mode", mode, "full with a bundle, or digest_only without one")
-    if optional & _KEYRING and not optional >= _KEYRING:
-        raise _malformed("keyring", sorted(optional), "keyring and last, or neither")
-    entry, checkpoint, log_key, old = value["entry"], value["checkpoint"], value["log_key"], value["old"]
-    if not isinstance(entry, dict):
-        raise _malformed("entry", entry, "an object")
-    if not isinstance(checkpoint, str) or len(checkpoint) > NOTE_MAX_BYTES:
-        raise _malformed("checkpoint", checkpoint, "a signed note")
-    if not isinstance(log_key, str) or not is_key_id(log_key):
-        raise _malformed("log_key", log_key, "a key id")
-    if type(old) is not int or old < 0 or type(value["publish"]) is not bool:
-        raise _malformed("old", old, "a size, and publish true or false")
-    consistency = parse_hashes(value["consistency"], "consistency")
-    if len(consistency) > _MAX_CONSISTENCY:
-        raise _malformed("consistency", len(consistency), f"at most {_MAX_CONSISTENCY} hashes")
-    keyring = parse_items(value["keyring"], "keyring") if "keyring" in value else ()
-    if "keyring" in value and not keyring:
-        raise _malformed("keyring", [], "no member where there is nothing")
+    if not isinstance(value["entry"], dict):
+        raise _malformed("entry", value["entry"], "an object")
+    if type(value["publish"]) is not bool:
+        raise _malformed("publish", value["publish"], "true or false")
     bundle = None
     if mode == "full":
         if not isinstance(value["bundle"], dict):
             raise _malformed("bundle", value["bundle"], "an object")
         bundle = parse_bundle(canonical.encode_part(value["bundle"]))
     return Request(
-        canonical.encode_part(entry),
+        _parse_head(value),
+        canonical.encode_part(value["entry"]),
         parse_hashes(value["proof"], "proof"),
-        checkpoint.encode("utf-8"),
-        log_key,
-        old,
-        consistency,
         "full" if mode == "full" else "digest_only",
         value["publish"],
-        keyring,
-        parse_last(value["last"]) if "last" in value else None,
         bundle,
     )
 
@@ -162,22 +188,18 @@ def print_request(request: Request) -> bytes:
     Raises:
         FormatError: what the format cannot hold.
     """
-    members = (
-        b"" if request.bundle is None else b'"bundle":%b' % print_bundle(request.bundle),
-        _text("checkpoint", request.checkpoint),
-        b'"consistency":[%b]' % join_hashes(request.consistency),
-        b'"entry":%b' % request.entry,
-        b'"keyring":[%b]' % join_items(request.keyring) if request.keyring else b"",
-        b"" if request.last is None else join_last(request.last),
-        f'"log_key":"{request.log_key}","mode":"{request.mode}","old":{request.old}'.encode(),
-        b'"proof":[%b]' % join_hashes(request.proof),
-        b'"publish":%b' % (b"true" if request.publish else b"false"),
-        f'"schema":"{REQUEST_SCHEMA}"'.encode(),
-    )
-    data = b"{%b}" % b",".join(member for member in members if member)
-    # What was joined need not be what was meant.
+    parts = _head_members(request.head) | {
+        "entry": b'"entry":%b' % request.entry,
+        "mode": f'"mode":"{request.mode}"'.encode(),
+        "proof": b'"proof":[%b]' % join_hashes(request.proof),
+        "publish": b'"publish":%b' % (b"true" if request.publish else b"false"),
+        "schema": f'"schema":"{REQUEST_SCHEMA}"'.encode(),
+    }
+    if request.bundle is not None:
+        parts["bundle"] = b'"bundle":%b' % print_bundle(request.bundle)
+    data = b"{%b}" % b",".join(parts[name] for name in sorted(parts))
     if parse_request(data) != request:
-        raise _malformed("parts", request.log_key, "each the canonical text of one value")
+        raise _malformed("parts", request.head.log_key, "each the canonical text of one value")
     return data
 
 
@@ -224,6 +246,44 @@ def print_notarization(found: Notarization) -> bytes:
         b"" if found.verdict is None else b'"verdict":%b' % found.verdict,
     )
     return b"{%b}" % b",".join(member for member in members if member)
+
+
+def _parse_head(value: canonical.JsonObject) -> HeadRequest:
+    checkpoint, log_key, old = value["checkpoint"], value["log_key"], value["old"]
+    if not isinstance(checkpoint, str) or len(checkpoint) > NOTE_MAX_BYTES:
+        raise _malformed("checkpoint", checkpoint, "a signed note")
+    if not isinstance(log_key, str) or not is_key_id(log_key):
+        raise _malformed("log_key", log_key, "a key id")
+    if type(old) is not int or old < 0:
+        raise _malformed("old", old, "a size")
+    consistency = parse_hashes(value["consistency"], "consistency")
+    if len(consistency) > _MAX_CONSISTENCY:
+        raise _malformed("consistency", len(consistency), f"at most {_MAX_CONSISTENCY} hashes")
+    if ("keyring" in value) != ("last" in value) or value.get("keyring") == []:
+        raise _malformed("keyring", value.get("keyring"), "items and the last entry, or neither")
+    return HeadRequest(
+        checkpoint.encode("utf-8"),
+        log_key,
+        old,
+        consistency,
+        parse_items(value["keyring"], "keyring") if "keyring" in value else (),
+        parse_last(value["last"]) if "last" in value else None,
+    )
+
+
+def _head_members(head: HeadRequest) -> dict[str, bytes]:
+    """Return the canonical text of each member that is about the head."""
+    parts = {
+        "checkpoint": _text("checkpoint", head.checkpoint),
+        "consistency": b'"consistency":[%b]' % join_hashes(head.consistency),
+        "log_key": f'"log_key":"{head.log_key}"'.encode(),
+        "old": f'"old":{head.old}'.encode(),
+    }
+    if head.keyring:
+        parts["keyring"] = b'"keyring":[%b]' % join_items(head.keyring)
+    if head.last is not None:
+        parts["last"] = join_last(head.last)
+    return parts
 
 
 def _text(name: str, value: bytes) -> bytes:
