@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ledger.canonical import JsonValue
+from ledger.errors import clip
+from ledger.rules.shape import Shape
 
-__all__ = ["COMPARISONS", "Condition", "holds"]
+__all__ = ["COMPARISONS", "Condition", "holds", "parse_conditions"]
 
 COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "eq": operator.eq,
@@ -44,3 +46,24 @@ def holds(condition: Condition, inline: Mapping[str, JsonValue], *, otherwise: b
     if type(value) is not type(condition.value) or type(value) not in (int, str):
         return otherwise
     return COMPARISONS[condition.comparison](value, condition.value)
+
+
+def parse_conditions(shape: Shape, value: object, where: str) -> tuple[Condition, ...]:
+    """Return the conditions that an object of arguments and comparisons holds; policies and grants share this one grammar.
+
+    Raises:
+        LedgerError: of the shape's class; not of this form.
+    """
+    conditions: list[Condition] = []
+    for argument, comparisons in shape.mapping(value, where).items():
+        at = f"{where}.{clip(argument)}"
+        inner = shape.mapping(comparisons, f"{where}.{argument}")
+        if not inner:
+            raise shape.error(f"{shape.what}: {at}: got no comparison")
+        for comparison, operand in inner.items():
+            if comparison not in COMPARISONS:
+                raise shape.refuse(at, comparison, f"one of {', '.join(COMPARISONS)}")
+            if type(operand) not in (int, str):
+                raise shape.refuse(at, operand, "an integer or a text")
+            conditions.append(Condition(argument, comparison, operand))
+    return tuple(conditions)

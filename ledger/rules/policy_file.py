@@ -19,24 +19,23 @@ Source: docs/spec/rules/policy.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ledger import canonical
 from ledger.canonical import JsonObject
 from ledger.digest import digest
-from ledger.errors import CanonicalError, clip
-from ledger.rules.condition import COMPARISONS, Condition
+from ledger.errors import clip
+from ledger.rules.condition import parse_conditions
 from ledger.rules.document import read_object
 from ledger.rules.errors import PolicyError
 from ledger.rules.policy import Answer, Level, Policy, Rule
+from ledger.rules.shape import LONGEST, Shape
 from ledger.rules.tools import ToolRule
 
 __all__ = ["POLICY_SCHEMA", "PolicyDocument", "parse_policy", "read_policy"]
 
 POLICY_SCHEMA: Final = "receipt-ledger.policy/v1"
-_LONGEST: Final = 1_000
-"""Entries of a list, and characters of a pattern."""
-_NAME_LENGTH: Final = 200
+_SHAPE: Final = Shape("policy", PolicyError)
 _ANSWERS: Final = {"allow": Answer.ALLOW, "ask": Answer.ASK, "deny": Answer.DENY}
 
 
@@ -64,11 +63,7 @@ def parse_policy(data: bytes) -> PolicyDocument:
     Raises:
         PolicyError: not canonical, or not of this shape.
     """
-    try:
-        value = canonical.decode(data, max_bytes=1 << 20)
-    except CanonicalError as error:
-        raise PolicyError(f"policy: {error}", code=error.code) from error
-    return PolicyDocument(_policy_of(value), data, digest(data))
+    return PolicyDocument(_policy_of(_SHAPE.canonical(data)), data, digest(data))
 
 
 def _policy_of(value: JsonObject) -> Policy:
@@ -79,13 +74,13 @@ def _policy_of(value: JsonObject) -> Policy:
             )
         return _native(value)
     inner = value["policy"] if set(value) == {"policy"} else value
-    found = _members(inner, "policy", required=("level",), optional=("tools",))
+    found = _SHAPE.members(inner, "policy", required=("level",), optional=("tools",))
     allow, deny = _tools(found.get("tools"))
-    return Policy(level=_level(found["level"]), allow=allow, deny=deny)
+    return Policy(level=_SHAPE.word(found["level"], "level", Level), allow=allow, deny=deny)
 
 
 def _native(value: JsonObject) -> Policy:
-    found = _members(
+    found = _SHAPE.members(
         value,
         "policy",
         required=("schema", "level"),
@@ -94,33 +89,35 @@ def _native(value: JsonObject) -> Policy:
     mode = found.get("mode", "enforce")
     if mode not in ("enforce", "observe"):
         raise PolicyError(f"policy: mode: got {clip(mode)}, expected enforce or observe")
-    access = _members(found.get("access", {}), "access", optional=("read", "propose"))
+    access = _SHAPE.members(found.get("access", {}), "access", optional=("read", "propose"))
     allow, deny = _tools(found.get("tools"))
-    approval = _members(found.get("approval", {}), "approval", optional=("roles", "needed", "expires_ms"))
+    approval = _SHAPE.members(found.get("approval", {}), "approval", optional=("roles", "needed", "expires_ms"))
     rules = None
     if "rules" in found:
-        rules = tuple(_rule(each, f"rules[{place}]") for place, each in enumerate(_list(found["rules"], "rules")))
+        rules = tuple(
+            _rule(each, f"rules[{place}]") for place, each in enumerate(_SHAPE.items(found["rules"], "rules"))
+        )
         names = [rule.name for rule in rules]
         if len(set(names)) != len(names):
             raise PolicyError("policy: rules: got a name twice")
     return Policy(
-        level=_level(found["level"]),
+        level=_SHAPE.word(found["level"], "level", Level),
         native=True,
         allow=allow,
         deny=deny,
-        reads=_texts(access.get("read", []), "access.read"),
-        proposes=_texts(access.get("propose", []), "access.propose"),
+        reads=_SHAPE.texts(access.get("read", []), "access.read"),
+        proposes=_SHAPE.texts(access.get("propose", []), "access.propose"),
         rules=rules,
         always_ask=_tool_rules(found.get("always_ask", []), "always_ask"),
         observed=mode == "observe",
-        roles=_texts(approval.get("roles", []), "approval.roles"),
-        needed=_count(approval.get("needed", 1), "approval.needed", 100),
-        expires_ms=_count(approval.get("expires_ms", 900_000), "approval.expires_ms", 366 * 86_400_000),
+        roles=_SHAPE.texts(approval.get("roles", []), "approval.roles"),
+        needed=_SHAPE.count(approval.get("needed", 1), "approval.needed", 100),
+        expires_ms=_SHAPE.count(approval.get("expires_ms", 900_000), "approval.expires_ms", 366 * 86_400_000),
     )
 
 
 def _rule(value: object, where: str) -> Rule:
-    found = _members(value, where, required=("name", "act", "then"), optional=("when", "roles", "needed"))
+    found = _SHAPE.members(value, where, required=("name", "act", "then"), optional=("when", "roles", "needed"))
     then = found["then"]
     if type(then) is not str or then not in _ANSWERS:
         raise PolicyError(f"policy: {where}.then: got {clip(then)}, expected allow, ask or deny")
@@ -128,104 +125,32 @@ def _rule(value: object, where: str) -> Rule:
     if not asks and ("roles" in found or "needed" in found):
         raise PolicyError(f"policy: {where}: got roles or needed, which only a rule that asks has")
     return Rule(
-        name=_text(found["name"], f"{where}.name"),
-        act=_text(found["act"], f"{where}.act"),
+        name=_SHAPE.text(found["name"], f"{where}.name"),
+        act=_SHAPE.text(found["act"], f"{where}.act"),
         then=_ANSWERS[then],
-        when=_conditions(found.get("when", {}), f"{where}.when"),
-        roles=_texts(found["roles"], f"{where}.roles") if "roles" in found else None,
-        needed=_count(found["needed"], f"{where}.needed", 100) if "needed" in found else None,
+        when=parse_conditions(_SHAPE, found.get("when", {}), f"{where}.when"),
+        roles=_SHAPE.texts(found["roles"], f"{where}.roles") if "roles" in found else None,
+        needed=_SHAPE.count(found["needed"], f"{where}.needed", 100) if "needed" in found else None,
     )
-
-
-def _conditions(value: object, where: str) -> tuple[Condition, ...]:
-    conditions: list[Condition] = []
-    for argument, comparisons in _object(value, where).items():
-        inner = _object(comparisons, f"{where}.{argument}")
-        if not inner:
-            raise PolicyError(f"policy: {where}.{clip(argument)}: got no comparison")
-        for comparison, operand in inner.items():
-            if comparison not in COMPARISONS:
-                raise PolicyError(
-                    f"policy: {where}.{clip(argument)}: got {clip(comparison)}, expected one of {', '.join(COMPARISONS)}"
-                )
-            if type(operand) not in (int, str):
-                raise PolicyError(
-                    f"policy: {where}.{clip(argument)}: got {clip(operand)}, expected an integer or a text"
-                )
-            conditions.append(Condition(argument, comparison, operand))
-    return tuple(conditions)
 
 
 def _tools(value: object) -> tuple[tuple[ToolRule, ...] | None, tuple[ToolRule, ...]]:
     if value is None:
         return None, ()
-    found = _members(value, "tools", optional=("allow", "deny"))
+    found = _SHAPE.members(value, "tools", optional=("allow", "deny"))
     allow = _tool_rules(found["allow"], "tools.allow") if "allow" in found else None
     return allow, _tool_rules(found.get("deny", []), "tools.deny")
 
 
 def _tool_rules(value: object, where: str) -> tuple[ToolRule, ...]:
     rules = []
-    for place, each in enumerate(_list(value, where)):
+    for place, each in enumerate(_SHAPE.items(value, where)):
         at = f"{where}[{place}]"
-        found = _members(each, at, required=("name",), optional=("arguments",))
-        patterns = _object(found.get("arguments", {}), f"{at}.arguments")
+        found = _SHAPE.members(each, at, required=("name",), optional=("arguments",))
+        patterns = _SHAPE.mapping(found.get("arguments", {}), f"{at}.arguments")
         arguments = tuple(
-            (name, _text(pattern, f"{at}.arguments", empty=True, longest=_LONGEST))
+            (name, _SHAPE.text(pattern, f"{at}.arguments", empty=True, longest=LONGEST))
             for name, pattern in sorted(patterns.items())
         )
-        rules.append(ToolRule(_text(found["name"], f"{at}.name"), arguments))
+        rules.append(ToolRule(_SHAPE.text(found["name"], f"{at}.name"), arguments))
     return tuple(rules)
-
-
-def _level(value: object) -> Level:
-    if type(value) is not str or value not in set(Level):
-        raise PolicyError(f"policy: level: got {clip(value)}, expected one of {', '.join(Level)}")
-    return Level(value)
-
-
-def _members(
-    value: object, where: str, *, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()
-) -> JsonObject:
-    found = _object(value, where)
-    for name in found:
-        if name not in required and name not in optional:
-            raise PolicyError(
-                f"policy: {where}: got member {clip(name)}, expected only {', '.join((*required, *optional))}",
-                code="policy.unknown_member",
-            )
-    for name in required:
-        if name not in found:
-            raise PolicyError(f"policy: {where}: got no member {name}")
-    return found
-
-
-def _object(value: object, where: str) -> dict[str, Any]:
-    if type(value) is not dict:
-        raise PolicyError(f"policy: {clip(where)}: got {clip(value)}, expected an object")
-    return value
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if type(value) is not list or len(value) > _LONGEST:
-        raise PolicyError(f"policy: {where}: got {clip(value)}, expected a list of at most {_LONGEST} items")
-    return value
-
-
-def _text(value: object, where: str, *, empty: bool = False, longest: int = _NAME_LENGTH) -> str:
-    if type(value) is not str or (not value and not empty) or len(value) > longest:
-        raise PolicyError(f"policy: {where}: got {clip(value)}, expected a text of 1 to {longest} characters")
-    return value
-
-
-def _texts(value: object, where: str) -> tuple[str, ...]:
-    found = tuple(_text(each, where) for each in _list(value, where))
-    if len(set(found)) != len(found):
-        raise PolicyError(f"policy: {where}: got one twice")
-    return found
-
-
-def _count(value: object, where: str, most: int) -> int:
-    if type(value) is not int or not 1 <= value <= most:
-        raise PolicyError(f"policy: {where}: got {clip(value)}, expected an integer from 1 to {most}")
-    return value
