@@ -1,4 +1,4 @@
-"""Receipts: the canonical JSON record of one act, in fifteen kinds.
+"""Receipts: the canonical JSON record of one act, in sixteen kinds.
 
     {"act":{...},"act_digest":"sha256:...","issued_at":"...","issuer":{"key":"ed25519:...","name":"..."},
      "kind":"intent","ledger":"...","nonce":"...","producer":{...},"run":"sha256:...","schema":"receipt-ledger.receipt/v1"}
@@ -54,6 +54,7 @@ __all__ = [
     "Evaluation",
     "Grant",
     "Header",
+    "Hold",
     "Import",
     "Intent",
     "Key",
@@ -383,6 +384,21 @@ class Erasure(Common):
     """Every receipt that refers to the artifact."""
 
 
+class Hold(Common):
+    """Artifacts are held, which forbids their erasure, or a hold ends."""
+
+    kind: Literal["hold"] = "hold"
+    action: Literal["placed", "released"]
+    digest: Digest | None = None
+    """The artifact that is held."""
+    held_run: Digest | None = None
+    """Run id of the run all of whose artifacts are held, and those of the runs below it."""
+    matter: Name | None = None
+    """The matter that it is held for, such as a case number."""
+    hold: Digest | None = None
+    """Receipt id of the hold that ends; of a release only."""
+
+
 class Repair(Common):
     """Bytes of a commit that never ended were set aside."""
 
@@ -410,6 +426,7 @@ Receipt: TypeAlias = (
     | Key
     | Import
     | Erasure
+    | Hold
     | Repair
 )
 

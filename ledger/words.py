@@ -40,6 +40,7 @@ class Kind(StrEnum):
     KEY = "key"
     IMPORT = "import"
     ERASURE = "erasure"
+    HOLD = "hold"
     REPAIR = "repair"
 
 

@@ -114,6 +114,7 @@ MEANING = {
     "import.artifacts": "What came with the document.",
     "erasure.digest": "The artifact.",
     "erasure.reason": "One of the `erasure.` reasons.",
+    "hold.action": "Whether the hold begins or ends.",
     "repair.reason": "One of the `repair.` reasons.",
     "repair.offset_bytes": "Where the cut was made.",
     "repair.cut_bytes": "How many bytes were set aside.",

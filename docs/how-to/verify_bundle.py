@@ -19,7 +19,7 @@ from pathlib import Path
 from nacl.exceptions import CryptoError
 from nacl.signing import VerifyKey
 
-SEALED = set("header opening run approval resolution grant evaluation key import erasure repair".split())
+SEALED = set("header opening run approval resolution grant evaluation key import erasure hold repair".split())
 KINDS = SEALED | set("intent outcome decision step".split())
 KNOWN = "application/vnd.receipt-ledger.receipt+json", "receipt-ledger.receipt/v1"
 BUNDLE = set("checkpoint items keyring last schema subject".split())

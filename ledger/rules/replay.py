@@ -29,7 +29,7 @@ __all__ = ["Replay"]
 
 _OF_EFFECTS: Final = frozenset({"intent", "outcome", "resolution"})
 _OF_BUDGETS: Final = frozenset({"opening", "intent", "outcome", "decision", "step", "run", "resolution"})
-_SILENT: Final = frozenset({"outcome", "step", "resolution", "grant", "evaluation", "import", "erasure", "repair"})
+_SILENT: Final = frozenset({"outcome", "step", "resolution", "grant", "evaluation", "import", "erasure", "hold", "repair"})
 """Kinds in which policies and approvals see nothing."""
 
 

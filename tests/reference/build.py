@@ -35,7 +35,8 @@ from verify.trust import Trust, parse_trust
 
 ORIGIN = "ledger.invalid/test"
 SEALED = {
-    "header", "opening", "run", "approval", "resolution", "grant", "evaluation", "key", "import", "erasure", "repair",
+    "header", "opening", "run", "approval", "resolution", "grant", "evaluation", "key", "import", "erasure", "hold",
+    "repair",
 }  # fmt: skip
 TREE = {"opening", "intent", "outcome", "decision", "step", "run"}
 
@@ -207,6 +208,9 @@ class Builder:
 
     def erasure(self, of: str, *receipts: str, **members: Any) -> str:
         return self.add("erasure", **{"digest": of, "reason": "erasure.request", "receipts": list(receipts), **members})
+
+    def hold(self, of: str, **members: Any) -> str:
+        return self.add("hold", **{"action": "placed", "digest": of, **members})
 
     def repair(self, **members: Any) -> str:
         common = {

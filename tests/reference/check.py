@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 ZERO = "sha256:" + "0" * 64
 SEALED = {
-    "header", "opening", "run", "approval", "resolution", "grant", "evaluation", "key", "import", "erasure", "repair",
+    "header", "opening", "run", "approval", "resolution", "grant", "evaluation", "key", "import", "erasure", "hold",
+    "repair",
 }  # fmt: skip
 IN_RUN = {"intent", "outcome", "decision", "step", "run"}
 

@@ -33,7 +33,7 @@ ENVELOPE = re.compile(
     rb'"signature":"([A-Za-z0-9+/]+=*)"\})?\]\}'
 )
 TYPE = b"application/vnd.receipt-ledger.receipt+json"
-LINKED = {"header", "approval", "resolution", "grant", "evaluation", "key", "import", "erasure", "repair"}
+LINKED = {"header", "approval", "resolution", "grant", "evaluation", "key", "import", "erasure", "hold", "repair"}
 ALWAYS_SEALED = LINKED | {"opening", "run"}
 
 

@@ -117,6 +117,10 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"digest": D(b"stored"), "reason": "erasure.request", "receipts": [D(b"outcome")]},
         {},
     ),
+    "hold": (
+        {"action": "placed"},
+        {"digest": D(b"stored"), "held_run": RUN, "matter": "case 17", "hold": D(b"hold")},
+    ),
     "repair": (
         {"reason": "repair.torn_tail", "segment": 0, "offset_bytes": 9120, "cut_bytes": 17, "cut_digest": D(b"cut")},
         {},

@@ -478,6 +478,7 @@ def _seals(tree) -> None:
             "evaluator": {"package": "p", "method": "m", "run": "unknown"},
         }),
         ("erasure", {"digest": kit.digest(b"stored"), "reason": "erasure.request", "receipts": []}),
+        ("hold", {"action": "placed", "digest": kit.digest(b"stored")}),
         ("repair", {"reason": "repair.torn_tail", "segment": 0, "offset_bytes": 1, "cut_bytes": 1, "cut_digest": kit.digest(b"x")}),
         ("resolution", {"intent": kit.digest(b"intent"), "happened": "happened", "resolved_by": "ada"}),
     ):  # fmt: skip

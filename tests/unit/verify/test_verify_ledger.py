@@ -506,6 +506,7 @@ ALWAYS = {
     "evaluation": lambda ledger, **how: ledger.evaluation(digest(b"s"), **how),
     "import": lambda ledger, **how: ledger.import_(**how),
     "erasure": lambda ledger, **how: ledger.erasure(digest(b"a"), digest(b"r"), **how),
+    "hold": lambda ledger, **how: ledger.hold(digest(b"a"), **how),
     "repair": lambda ledger, **how: ledger.repair(**how),
     "key": lambda ledger, **how: ledger.key(party("issuer-2", "issuer"), ledger.issuer.key, **how),
 }
