@@ -68,6 +68,14 @@ class BudgetReplay:
         found = self._runs.get(run)
         return None if found is None else found.budget
 
+    def is_quiet(self) -> bool:
+        """Return whether no run is open."""
+        return not self._runs
+
+    def tree(self, root: str) -> tuple[str, ...]:
+        """Return the runs of the tree whose outermost run is `root`, none where it is not open or not the outermost one."""
+        return tuple(self._trees.get(root, ()))
+
     def budgets_of(self, run: str) -> tuple[Budget, ...]:
         """Return the budgets that an act of this run draws on, nearest run first; runs without limits are left out."""
         return tuple(self._runs[each].budget for each in self._purses(run))
