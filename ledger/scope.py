@@ -9,18 +9,18 @@ Source: docs/spec/receipts.md, docs/spec/trees.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
 from ledger.arguments import ArgumentsError, Secrets, content_of, inline_members, text_of
-from ledger.canonical import JsonObject
+from ledger.canonical import MAX_INTEGER, JsonObject
 from ledger.envelope import Envelope
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Act, Artifact, Charge, CurrencyAmount, Effect, Name, Tool
-from ledger.receipt import Intent, Outcome, Step, act_digest
+from ledger.receipt import Decision, Intent, Outcome, Step, act_digest
 from ledger.recorder import (
     MAX_ARTIFACTS,
     MAX_REFERENCES_BYTES,
@@ -31,6 +31,9 @@ from ledger.recorder import (
     reference_bytes,
     shielded,
 )
+from ledger.rules.amounts import read_amounts
+from ledger.rules.budget import Refused
+from ledger.spending import Blocked, Spending, charges_of
 from ledger.storage.admission import STEP_LEVELS
 from ledger.storage.clock import monotonic_ms
 from ledger.storage.ledger import Position
@@ -91,6 +94,7 @@ class Scope:
         amount: CurrencyAmount | None = None,
         precondition: str | None = None,
         effect_key: str | None = None,
+        reserve: Mapping[str, int | str] | None = None,
     ) -> Call:
         """Return a call to make inside a `with` (or `async with`): its intent is durable when the block is entered.
 
@@ -106,10 +110,13 @@ class Scope:
             amount: The amount the act moves.
             precondition: Digest of the state that was looked at.
             effect_key: Names the effect across retries.
+            reserve: What to set aside before the act, by meter: integers, `unknown`, or decimal text for `usd` and its like.
+                Under a money limit it says what the act costs; zero is said.
 
         Raises:
             ArgumentsError: arguments outside the canonical profile, with the path, or another value outside its form; nothing
                 was recorded.
+            BudgetError: a meter or an amount to reserve outside its form.
             AdmissionError: steps and calls nest too deep.
         """
         self._refuse_too_deep("call")
@@ -140,12 +147,13 @@ class Scope:
             effect = Effect(key=effect_key, attempt=1) if effect_key is not None else None
         except ValidationError as error:
             raise explain("call", error) from error
+        reserved = charges_of(read_amounts(reserve or {}))
         artifacts: tuple[Artifact, ...] = ()
         if kept is not None:
             # Last: arguments of a call that is refused are kept nowhere.
             artifacts = (self._recorder.keep(*kept, "arguments"),)
             act = act.model_copy(update={"arguments_digest": artifacts[0].digest})
-        return Call(self._recorder, self, act, effect, artifacts, cut)
+        return Call(self._recorder, self, act, effect, artifacts, cut, reserved)
 
     def artifact(
         self,
@@ -244,8 +252,11 @@ class Call(Scope):
         effect: Effect | None,
         artifacts: tuple[Artifact, ...],
         secrets: Secrets,
+        reserved: tuple[Charge, ...] = (),
     ) -> None:
         super().__init__(recorder, parent._level + 1, secrets)
+        self._reserved = reserved
+        self._limited: frozenset[str] = frozenset()
         self.act: Final = act
         self.act_digest: Final = act_digest(
             act,
@@ -325,11 +336,58 @@ class Call(Scope):
             act=self.act,
             act_digest=self.act_digest,
             effect=self._effect,
+            reserved=self._reserved,
             artifacts=self._intent_artifacts,
         )
-        self.intent = recorder.ledger.append(recorder.ledger.envelope(intent)).receipt
+        if recorder.limited:
+            self.intent = self._admit(intent)
+        else:
+            self.intent = recorder.ledger.append(recorder.ledger.envelope(intent)).receipt
         self._started_ms = monotonic_ms()
         return self
+
+    def _admit(self, intent: Intent) -> str:
+        """Return the id of the intent, which stands in one commit with what it sets aside.
+
+        Raises:
+            Blocked: a limit does not admit it; a decision that says so is recorded.
+        """
+        recorder, refused = self._recorder, None
+
+        def build(view: View) -> list[Envelope]:
+            nonlocal refused
+            spending = Spending.of(recorder.ledger)
+            found = spending.admit(
+                recorder.root, recorder.id, self._reserved, size=view.size, elapsed_ms=recorder.elapsed_ms()
+            )
+            refused = found if isinstance(found, Refused) else None
+            self._limited = spending.limited(recorder.root, recorder.id, size=view.size)
+            return [recorder.ledger.envelope(intent if refused is None else _decision(recorder, intent, refused))]
+
+        position = recorder.ledger.commit(build)[-1]
+        if refused is not None:
+            self._parent._adopt(position.receipt)
+            raise Blocked(refused)
+        return position.receipt
+
+    def _charges(self, status: OutcomeStatus) -> tuple[Charge, ...]:
+        """Return what the act cost: what was used of meters that are limited or were set aside, and what is released."""
+        meters = {charge.meter: charge.reserved for charge in self._reserved}
+        used: dict[str, tuple[int, Basis]] = {}
+        for charge in self._usage:
+            if isinstance(charge.settled, int) and (charge.meter in meters or charge.meter in self._limited):
+                used[charge.meter] = (charge.settled + used.get(charge.meter, (0,))[0], charge.basis)
+        charges = [
+            Charge(meter=meter, settled=min(amount, MAX_INTEGER), basis=basis)
+            for meter, (amount, basis) in used.items()
+        ]
+        if status is OutcomeStatus.FAILED:
+            charges += [
+                Charge(meter=meter, released=amount, basis=Basis.MEASURED)
+                for meter, amount in meters.items()
+                if meter not in used and isinstance(amount, int)
+            ]
+        return tuple(charges)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -356,6 +414,7 @@ class Call(Scope):
                 exit_code=self._exit_code,
                 signal=self._signal,
                 duration_ms=duration_ms,
+                charges=self._charges(status),
                 usage=tuple(self._usage),
                 artifacts=tuple(artifacts),
                 children=(self.intent, *kept),
@@ -376,6 +435,25 @@ class Call(Scope):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         await shielded(self.__exit__, kind, value, trace)
+
+
+def _decision(recorder: Recorder, intent: Intent, refused: Refused) -> Decision:
+    waits = refused.reason is Reason.APPROVAL_REQUIRED
+    return Decision(
+        **recorder.common(),
+        act=intent.act,
+        act_digest=intent.act_digest,
+        status="waiting" if waits else "blocked",
+        reason=refused.reason,
+        effect=intent.effect,
+        meter=refused.meter,
+        limit=refused.limit,
+        spent=refused.spent,
+        reserved=refused.reserved,
+        asked=refused.asked,  # type: ignore[arg-type]  # an amount or `unknown`
+        needed=1 if waits else None,
+        artifacts=intent.artifacts,
+    )
 
 
 def _ending(kind: type[BaseException] | None) -> tuple[OutcomeStatus, Reason | None]:
