@@ -197,7 +197,7 @@ class Run(Scope):
         if kind is None:
             self.close()
         elif isinstance(value, Blocked):
-            self.close(self.status or RunStatus.BLOCKED, reason=value.refused.reason)
+            self.close(self.status or RunStatus.BLOCKED, reason=value.reason)
         elif issubclass(kind, Exception):
             self.close(self.status or RunStatus.FAILED, reason=Reason.RUN_EXCEPTION, error=exception_name(kind))
         else:

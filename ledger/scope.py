@@ -33,6 +33,7 @@ from ledger.recorder import (
 )
 from ledger.rules.amounts import read_amounts
 from ledger.rules.budget import Refused
+from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
 from ledger.spending import Blocked, Spending, charges_of
 from ledger.storage.admission import STEP_LEVELS
 from ledger.storage.clock import monotonic_ms
@@ -288,6 +289,15 @@ class Call(Scope):
     def result(self, value: bytes | str | JsonObject) -> None:
         self._result = self._secrets.content_of(value, "result")
 
+    @property
+    def idempotency_token(self) -> str:
+        """What a provider can deduplicate this attempt by, once the block of a call with an effect key is entered."""
+        if self._effect is None or not self.intent:
+            raise ArgumentsError(
+                "call: it has no attempt of an effect", hint="give it an effect_key and enter its block"
+            )
+        return idempotency_token(self._effect.key, self._effect.attempt)
+
     def use(self, meter: str, amount: int, *, basis: Basis | str = Basis.REPORTED) -> None:
         """Record what the act used: a meter with its unit in the name, such as `prompt_tokens` or `usd_micro`."""
         if basis not in set(Basis):
@@ -339,7 +349,7 @@ class Call(Scope):
             reserved=self._reserved,
             artifacts=self._intent_artifacts,
         )
-        if recorder.limited:
+        if recorder.limited or self._effect is not None:
             self.intent = self._admit(intent)
         else:
             self.intent = recorder.ledger.append(recorder.ledger.envelope(intent)).receipt
@@ -352,22 +362,32 @@ class Call(Scope):
         Raises:
             Blocked: a limit does not admit it; a decision that says so is recorded.
         """
-        recorder, refused = self._recorder, None
+        recorder, blocked = self._recorder, None
 
         def build(view: View) -> list[Envelope]:
-            nonlocal refused
+            nonlocal blocked
+            blocked, admitted = None, intent
             spending = Spending.of(recorder.ledger)
-            found = spending.admit(
-                recorder.root, recorder.id, self._reserved, size=view.size, elapsed_ms=recorder.elapsed_ms()
-            )
-            refused = found if isinstance(found, Refused) else None
-            self._limited = spending.limited(recorder.root, recorder.id, size=view.size)
-            return [recorder.ledger.envelope(intent if refused is None else _decision(recorder, intent, refused))]
+            if intent.effect is not None:
+                begun = spending.admit_effect(intent.act, intent.act_digest, intent.effect.key, size=view.size)
+                if isinstance(begun, Blocked):
+                    blocked = begun
+                else:
+                    self._effect = Effect(key=intent.effect.key, attempt=begun.attempt)
+                    admitted = intent.model_copy(update={"effect": self._effect, "lease_ms": DEFAULT_LEASE_MS})
+            if blocked is None and recorder.limited:
+                found = spending.admit(
+                    recorder.root, recorder.id, self._reserved, size=view.size, elapsed_ms=recorder.elapsed_ms()
+                )
+                self._limited = spending.limited(recorder.root, recorder.id, size=view.size)
+                if isinstance(found, Refused):
+                    blocked = Blocked(found.reason, found.message, refused=found)
+            return [recorder.ledger.envelope(admitted if blocked is None else _decision(recorder, intent, blocked))]
 
         position = recorder.ledger.commit(build)[-1]
-        if refused is not None:
+        if blocked is not None:
             self._parent._adopt(position.receipt)
-            raise Blocked(refused)
+            raise blocked
         return position.receipt
 
     def _charges(self, status: OutcomeStatus) -> tuple[Charge, ...]:
@@ -381,7 +401,7 @@ class Call(Scope):
             Charge(meter=meter, settled=min(amount, MAX_INTEGER), basis=basis)
             for meter, (amount, basis) in used.items()
         ]
-        if status is OutcomeStatus.FAILED:
+        if status == OutcomeStatus.FAILED:
             charges += [
                 Charge(meter=meter, released=amount, basis=Basis.MEASURED)
                 for meter, amount in meters.items()
@@ -395,6 +415,9 @@ class Call(Scope):
         recorder, children = self._recorder, self._take_children()
         duration_ms = monotonic_ms() - self._started_ms
         status, reason = self._ended or _ending(kind)
+        if self._effect is not None and status == OutcomeStatus.FAILED and reason not in PROOFS_OF_NOTHING:
+            # Without proof that nothing was done, an effect may have happened.
+            status = OutcomeStatus.AMBIGUOUS
         artifacts = list(self._artifacts)
         if self._result is not None:
             artifacts.append(recorder.keep(*self._result, "result"))
@@ -437,20 +460,20 @@ class Call(Scope):
         await shielded(self.__exit__, kind, value, trace)
 
 
-def _decision(recorder: Recorder, intent: Intent, refused: Refused) -> Decision:
-    waits = refused.reason is Reason.APPROVAL_REQUIRED
+def _decision(recorder: Recorder, intent: Intent, blocked: Blocked) -> Decision:
+    waits, refused = blocked.reason is Reason.APPROVAL_REQUIRED, blocked.refused
     return Decision(
         **recorder.common(),
         act=intent.act,
         act_digest=intent.act_digest,
         status="waiting" if waits else "blocked",
-        reason=refused.reason,
+        reason=blocked.reason,
         effect=intent.effect,
-        meter=refused.meter,
-        limit=refused.limit,
-        spent=refused.spent,
-        reserved=refused.reserved,
-        asked=refused.asked,  # type: ignore[arg-type]  # an amount or `unknown`
+        meter=None if refused is None else refused.meter,
+        limit=None if refused is None else refused.limit,
+        spent=None if refused is None else refused.spent,
+        reserved=None if refused is None else refused.reserved,
+        asked=None if refused is None else refused.asked,  # type: ignore[arg-type]  # an amount or `unknown`
         needed=1 if waits else None,
         artifacts=intent.artifacts,
     )

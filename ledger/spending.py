@@ -1,30 +1,36 @@
-"""Budgets while runs go on: what the runs of a ledger have spent and set aside, folded from its journal under its lock.
+"""Budgets and effects while runs go on: what is spent, set aside and attempted, folded from the journal under its lock.
 
 - Nothing is kept but in memory: a process that needs a run's budget folds its tree from the opening of the outermost run on,
   and after that what came since, whoever wrote it. So processes agree without telling each other anything.
 - The fold is the one that re-proves budgets; deciding asks the same functions.
 
-Source: docs/spec/rules/budgets.md.
+Source: docs/spec/rules/budgets.md, docs/spec/rules/effects.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from ledger.entry import parse_entry
 from ledger.envelope import parse_envelope
-from ledger.errors import AdmissionError, LedgerError
+from ledger.errors import AdmissionError
 from ledger.facts import read_facts
-from ledger.line import HEAD_PREFIX, parse_entry_line
-from ledger.members import Charge, CurrencyAmount, Limit
+from ledger.line import parse_entry_line, print_entry_line
+from ledger.members import Act, Charge, CurrencyAmount, Limit
 from ledger.receipt import Opening, parse_receipt
 from ledger.rules.amounts import DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
 from ledger.rules.budget import Budget, Refused, Reserved, draw_of, reserve
 from ledger.rules.budget_replay import BudgetReplay
+from ledger.rules.effect import Admitted, Already, Held, admit, binding_of
+from ledger.rules.effect_replay import EffectReplay
 from ledger.rules.errors import BudgetError
-from ledger.storage.journal import read_segment, segments
+from ledger.rules.instant import ms_of
+from ledger.storage.clock import now
+from ledger.storage.cursor import Cursor
 from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
 from ledger.words import Basis, Reason
@@ -33,13 +39,19 @@ __all__ = ["Blocked", "Spending", "budget_of", "charges_of", "limits_of", "root_
 
 
 class Blocked(AdmissionError):  # noqa: N818  what is blocked is no fault
-    """An act that a limit did not admit: nothing ran, and a `decision` in the ledger says why; `refused` has its amounts."""
+    """An act that a rule did not admit: nothing ran, and a `decision` in the ledger says why."""
 
-    code = "budget.refused"
+    code = "rule.refused"
 
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.message, code=str(refused.reason))
+    def __init__(
+        self, reason: Reason, message: str, *, refused: Refused | None = None, settled_by: str | None = None
+    ) -> None:
+        super().__init__(message, code=str(reason))
+        self.reason: Final = reason
         self.refused: Final = refused
+        """The meter, limit and amounts, where a budget refused it."""
+        self.settled_by: Final = settled_by
+        """The outcome or resolution of the attempt that happened, where an effect is committed already."""
 
 
 def limits_of(limits: Iterable[Limit], budget: Mapping[str, int | str] | None) -> tuple[Limit, ...]:
@@ -81,13 +93,25 @@ def root_of(reader: Reader, run: str) -> tuple[str, bool]:
 
 @dataclass(slots=True)
 class _Tree:
-    """The fold over one tree of runs, and where in the journal it goes on."""
+    """The fold over one tree of runs."""
 
-    segment: int
-    offset: int
-    index: int
+    cursor: Cursor
+    root: str
     replay: BudgetReplay = field(default_factory=BudgetReplay)
     runs: set[str] = field(default_factory=set)
+
+    def see(self, index: int, line: bytes) -> None:
+        """Take an entry; those of other trees are passed over."""
+        envelope = parse_envelope(parse_entry_line(line)[1])
+        facts = read_facts(envelope.payload)
+        if facts.kind == "opening":
+            id_ = envelope.receipt_id
+            if id_ != self.root and facts.parent_opening not in self.runs:
+                return
+            self.runs.add(id_)
+        elif facts.run not in self.runs and facts.kind != "resolution":
+            return
+        self.replay.see(index, envelope.receipt_id, facts.receipt or parse_receipt(envelope.payload))
 
 
 _ALL: Final[WeakKeyDictionary[Ledger, Spending]] = WeakKeyDictionary()
@@ -100,6 +124,10 @@ class Spending:
         self._folder = ledger.folder
         self._reader = ledger.reader
         self._trees: dict[str, _Tree] = {}
+        self._effects = EffectReplay()
+        self._effects_cursor = Cursor(ledger.folder)
+        self._effects_known = False
+        """Whether any effect was attempted so far."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> Spending:
@@ -134,7 +162,7 @@ class Spending:
         """
         refused = self._caught_up(root, size).child_refused(parent, intent, limits)
         if refused is not None:
-            raise Blocked(refused)
+            raise Blocked(refused.reason, refused.message, refused=refused)
 
     def limited(self, root: str, run: str, *, size: int) -> frozenset[str]:
         """Return the meters that are limited in a run or above it."""
@@ -153,44 +181,45 @@ class Spending:
     def _caught_up(self, root: str, size: int) -> BudgetReplay:
         tree = self._trees.get(root)
         if tree is None:
-            stored = self._reader.get(root)
-            tree = self._trees[root] = _Tree(stored.segment, stored.offset, stored.entry.index)
+            tree = self._trees[root] = _Tree(Cursor(self._folder, self._reader.get(root)), root)
         try:
-            self._fold(tree, root, size)
+            tree.cursor.advance(size, tree.see)
         except BaseException:
             del self._trees[root]
             raise
         return tree.replay
 
-    def _fold(self, tree: _Tree, root: str, size: int) -> None:
-        """Fold what came since; entries after `size` are not there yet."""
-        while tree.index < size:
-            data = read_segment(self._folder, tree.segment, tree.offset)
-            for line in data.split(b"\n")[:-1]:
-                if tree.index >= size:
-                    return
-                if not line.startswith(HEAD_PREFIX):
-                    _see(tree, root, line)
-                    tree.index += 1
-                tree.offset += len(line) + 1
-            if tree.index < size:
-                following = [first for first in segments(self._folder) if first > tree.segment]
-                if not following or following[0] != tree.index:
-                    raise LedgerError(f"journal: entry {tree.index} is not where it should be", code="journal.damaged")
-                tree.segment, tree.offset = following[0], 0
+    def admit_effect(self, act: Act, act_digest: str, key: str, *, size: int) -> Admitted | Blocked:
+        """Return the attempt as which an act with an effect key runs, or why it does not."""
+        try:
+            self._effects_cursor.advance(size, self._see_effect)
+        except BaseException:
+            self._effects, self._effects_cursor = EffectReplay(), Cursor(self._folder)
+            raise
+        now_ms = ms_of(now())
+        found = admit(self._effects.known(key), act_digest=act_digest, binding=binding_of(act), now_ms=now_ms)
+        match found:
+            case Already():
+                message = f"effect {key!r}: it happened already, attempt {found.known.attempt}"
+                return Blocked(Reason.EFFECT_COMMITTED, message, settled_by=found.known.settled_by)
+            case Held():
+                return Blocked(found.reason, f"effect {key!r}: {found.message}", settled_by=found.known.settled_by)
+            case Admitted():
+                return found
 
-
-def _see(tree: _Tree, root: str, line: bytes) -> None:
-    envelope = parse_envelope(parse_entry_line(line)[1])
-    facts = read_facts(envelope.payload)
-    if facts.kind == "opening":
-        id_ = envelope.receipt_id
-        if id_ != root and facts.parent_opening not in tree.runs:
+    def _see_effect(self, index: int, line: bytes) -> None:
+        """Take an entry that an effect may be attempted or settled by."""
+        attempts = b'"effect":{' in line
+        if not attempts and not (
+            self._effects_known and (b'"kind":"outcome"' in line or b'"kind":"resolution"' in line)
+        ):
             return
-        tree.runs.add(id_)
-    elif facts.run not in tree.runs and facts.kind != "resolution":
-        return
-    tree.replay.see(tree.index, envelope.receipt_id, facts.receipt or parse_receipt(envelope.payload))
+        entry, envelope_bytes = parse_entry_line(line)
+        envelope = parse_envelope(envelope_bytes)
+        receipt = parse_receipt(envelope.payload)
+        self._effects_known = self._effects_known or attempts
+        recorded_ms = ms_of(parse_entry(entry).recorded_at)
+        self._effects.see(index, envelope.receipt_id, receipt, now_ms=recorded_ms)
 
 
 def _over_time(limit: int, elapsed_ms: int) -> Refused:
@@ -205,10 +234,9 @@ def budget_of(reader: Reader, run: str) -> Budget:
     """
     root, _ = root_of(reader, run)
     first = reader.get(root).entry.index
-    tree = _Tree(0, 0, first)
+    tree = _Tree(Cursor(Path()), root)
     last = Budget()
     for stored in reader.entries(first):
-        tree.index = stored.entry.index
-        _see(tree, root, b'{"entry":' + stored.entry_bytes + b',"envelope":' + stored.envelope_bytes + b"}")
+        tree.see(stored.entry.index, print_entry_line(stored.entry_bytes, stored.envelope_bytes))
         last = tree.replay.budget_of(run) or last
     return last

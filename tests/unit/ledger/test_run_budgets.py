@@ -196,6 +196,50 @@ def test_a_run_that_another_process_left_goes_on_with_what_is_left(ledger, place
     assert rules(ledger).status == "ok"
 
 
+def test_an_effect_that_happened_never_runs_again_and_says_what_settled_it(ledger):
+    with ledger.run("work") as run:
+        with run.call("pay", effect_key="order-1") as first:
+            pass
+        with pytest.raises(Blocked) as blocked, run.call("pay", effect_key="order-1"):
+            pass
+    assert (blocked.value.code, blocked.value.settled_by) == ("effect.committed", first.outcome.receipt)
+    assert receipts(ledger, "decision")[0].reason == "effect.committed"
+    assert rules(ledger).status == "ok"
+
+
+def test_an_effect_that_provably_did_not_happen_is_attempted_again_under_the_next_number(ledger):
+    tokens = []
+    with ledger.run("work") as run:
+        call = run.call("pay", effect_key="order-1")
+        with pytest.raises(NotExecuted), call:
+            raise NotExecuted("declined")
+        tokens.append(call.idempotency_token)
+        with run.call("pay", effect_key="order-1") as call:
+            tokens.append(call.idempotency_token)
+    assert [each.effect.attempt for each in receipts(ledger, "intent")] == [1, 2]
+    assert len(set(tokens)) == 2
+    assert rules(ledger).status == "ok"
+
+
+def test_an_ambiguous_effect_and_one_in_progress_refuse_every_attempt_of_any_run(ledger, places):
+    with ledger.run("work") as run:
+        with pytest.raises(OSError, match="timeout"), run.call("pay", effect_key="order-1"):
+            raise OSError("timeout")
+        with run.call("pay", effect_key="order-2"), Ledger.open(ledger.folder, places=places).run("other") as other:
+            for key, code in (("order-1", "effect.ambiguous"), ("order-2", "effect.in_progress")):
+                with pytest.raises(Blocked) as blocked, other.call("pay", effect_key=key):
+                    pass
+                assert blocked.value.code == code
+    assert rules(ledger).status == "ok"
+
+
+def test_an_effect_that_an_adapter_calls_failed_without_proof_is_ambiguous(ledger):
+    with ledger.run("work") as run, run.call("pay", effect_key="order-1") as call:
+        call.end("failed", reason="act.exception")
+    assert receipts(ledger, "outcome")[0].status == "ambiguous"
+    assert rules(ledger).status == "ok"
+
+
 def _spend(folder, places, run, count, results):
     opened = Ledger.open(folder, places=places)
     attached = opened.attach(run)
