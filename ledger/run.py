@@ -28,8 +28,10 @@ from ledger.digest import digest
 from ledger.envelope import Envelope
 from ledger.errors import AlreadyClosedError, clip
 from ledger.members import Actor, Adapter, Artifact, Limit
+from ledger.policing import policy_for
 from ledger.receipt import Opening, Outcome
 from ledger.recorder import Recorder, common_of, exception_name, explain, opening_of, reference_bytes, shielded
+from ledger.rules.policy_file import PolicyDocument
 from ledger.scope import Call, NotExecuted, Scope, StepBlock
 from ledger.spending import Blocked, Spending, limits_of, root_of
 from ledger.storage.clock import monotonic_ms, random_bytes
@@ -56,6 +58,8 @@ class RunOptions(TypedDict, total=False):
     """Limits on meters."""
     budget: Mapping[str, int | str] | None
     """Limits as people write them: `{"usd": "0.50", "seconds": 90, "tool_calls": 60}`."""
+    policy: bytes | None
+    """A policy document; it is kept, and calls are decided under it. Without it: that of the run it is part of or follows."""
     adapter: Adapter
     """What carries the run out and what it sees."""
     program: str | None
@@ -96,6 +100,7 @@ class Run(Scope):
 
         Raises:
             ArgumentsError: an option outside its form; nothing was recorded.
+            PolicyError: no policy, or one that allows more than the run above or before; nothing was recorded.
             BudgetError: a limit outside its form; nothing was recorded.
             Blocked: a limit of the run that starts it does not let it.
             AdmissionError: the parent is closed, or runs nest too deep.
@@ -104,6 +109,9 @@ class Run(Scope):
         correlation = options.get("correlation")
         secrets = Secrets.of(options.get("secrets"))
         limits = limits_of(options.get("limits", ()), options.get("budget"))
+        policy = policy_for(
+            ledger, options.get("policy"), parent=parent[0] if parent else None, continues=options.get("continues")
+        )
         salt = random_bytes(32)
         artifact = Artifact(
             digest=digest(salt),
@@ -121,10 +129,11 @@ class Run(Scope):
                 actor=actor,
                 adapter=options.get("adapter", PYTHON),
                 limits=limits,
+                policy=None if policy is None else policy.digest,
                 program=options.get("program"),
                 document=options.get("document"),
                 correlation=dict(correlation) if correlation else None,
-                artifacts=(artifact,),
+                artifacts=(artifact,) if policy is None else (artifact, _kept(policy)),
                 continues=options.get("continues"),
                 parent_opening=parent[0] if parent else None,
                 parent_intent=parent[1] if parent else None,
@@ -132,6 +141,8 @@ class Run(Scope):
         except ValidationError as error:
             raise explain("run", error) from error
         ledger.artifacts.stage(salt)
+        if policy is not None:
+            ledger.artifacts.stage(policy.data)
         started_ms = monotonic_ms()
         position = _open(ledger, opening)
         run = cls(ledger, opening, position.receipt, drives=True, secrets=secrets)
@@ -159,6 +170,10 @@ class Run(Scope):
         run = cls(ledger, _open_opening(ledger, id_), id_, drives=True, secrets=Secrets.of(secrets))
         run._started_ms = None
         return run
+
+    def elapsed_ms(self) -> int:
+        """Return how long the run has gone on."""
+        return self._recorder.elapsed_ms()
 
     def environment(self, call: Call | None = None) -> dict[str, str]:
         """Return what a child process needs to record into this ledger, as a child run of this one."""
@@ -210,6 +225,13 @@ class Run(Scope):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         await shielded(self.__exit__, kind, value, trace)
+
+
+def _kept(policy: PolicyDocument) -> Artifact:
+    size_bytes = len(policy.data)
+    return Artifact(
+        digest=policy.digest, media_type="application/json", name="policy", size_bytes=size_bytes, salted=False
+    )
 
 
 def _open(ledger: Ledger, opening: Opening) -> Position:

@@ -20,7 +20,8 @@ from ledger.canonical import MAX_INTEGER, JsonObject
 from ledger.envelope import Envelope
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Act, Artifact, Charge, CurrencyAmount, Effect, Name, Tool
-from ledger.receipt import Decision, Intent, Outcome, Step, act_digest
+from ledger.policing import decide_call
+from ledger.receipt import Decision, Intent, Outcome, Step, WouldHave, act_digest
 from ledger.recorder import (
     MAX_ARTIFACTS,
     MAX_REFERENCES_BYTES,
@@ -31,9 +32,11 @@ from ledger.recorder import (
     reference_bytes,
     shielded,
 )
-from ledger.rules.amounts import read_amounts
+from ledger.rules.amounts import COUNTED_METERS, DURATION, read_amounts
 from ledger.rules.budget import Refused
 from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
+from ledger.rules.policy import Answer
+from ledger.rules.policy import Decision as PolicyDecision
 from ledger.spending import Blocked, Spending, charges_of
 from ledger.storage.admission import STEP_LEVELS
 from ledger.storage.clock import monotonic_ms
@@ -154,7 +157,7 @@ class Scope:
             # Last: arguments of a call that is refused are kept nowhere.
             artifacts = (self._recorder.keep(*kept, "arguments"),)
             act = act.model_copy(update={"arguments_digest": artifacts[0].digest})
-        return Call(self._recorder, self, act, effect, artifacts, cut, reserved)
+        return Call(self._recorder, self, act, effect, artifacts, cut, reserved, arguments)
 
     def artifact(
         self,
@@ -254,9 +257,11 @@ class Call(Scope):
         artifacts: tuple[Artifact, ...],
         secrets: Secrets,
         reserved: tuple[Charge, ...] = (),
+        arguments: JsonObject | None = None,
     ) -> None:
         super().__init__(recorder, parent._level + 1, secrets)
         self._reserved = reserved
+        self._arguments = arguments
         self._limited: frozenset[str] = frozenset()
         self.act: Final = act
         self.act_digest: Final = act_digest(
@@ -349,7 +354,7 @@ class Call(Scope):
             reserved=self._reserved,
             artifacts=self._intent_artifacts,
         )
-        if recorder.limited or self._effect is not None:
+        if recorder.limited or self._effect is not None or recorder.opening.policy is not None:
             self.intent = self._admit(intent)
         else:
             self.intent = recorder.ledger.append(recorder.ledger.envelope(intent)).receipt
@@ -360,21 +365,33 @@ class Call(Scope):
         """Return the id of the intent, which stands in one commit with what it sets aside.
 
         Raises:
-            Blocked: a limit does not admit it; a decision that says so is recorded.
+            Blocked: a policy, an effect or a limit does not admit it; a decision that says so is recorded.
         """
-        recorder, blocked = self._recorder, None
+        recorder, blocked, decided = self._recorder, None, None
+        policy = recorder.opening.policy
+        if policy is not None:
+            decided = decide_call(recorder.ledger, policy, intent.act, self._arguments)
+            intent = intent.model_copy(
+                update={
+                    "policy": policy,
+                    "rule": decided.rule,
+                    "would_have": _would_have(decided) if decided.runs else None,
+                }
+            )
 
         def build(view: View) -> list[Envelope]:
             nonlocal blocked
             blocked, admitted = None, intent
             spending = Spending.of(recorder.ledger)
-            if intent.effect is not None:
+            if decided is not None and not decided.runs:
+                blocked = _denied(decided)
+            if blocked is None and intent.effect is not None:
                 begun = spending.admit_effect(intent.act, intent.act_digest, intent.effect.key, size=view.size)
                 if isinstance(begun, Blocked):
                     blocked = begun
                 else:
                     self._effect = Effect(key=intent.effect.key, attempt=begun.attempt)
-                    admitted = intent.model_copy(update={"effect": self._effect, "lease_ms": DEFAULT_LEASE_MS})
+                    admitted = admitted.model_copy(update={"effect": self._effect, "lease_ms": DEFAULT_LEASE_MS})
             if blocked is None and recorder.limited:
                 found = spending.admit(
                     recorder.root, recorder.id, self._reserved, size=view.size, elapsed_ms=recorder.elapsed_ms()
@@ -382,7 +399,8 @@ class Call(Scope):
                 self._limited = spending.limited(recorder.root, recorder.id, size=view.size)
                 if isinstance(found, Refused):
                     blocked = Blocked(found.reason, found.message, refused=found)
-            return [recorder.ledger.envelope(admitted if blocked is None else _decision(recorder, intent, blocked))]
+            made = admitted if blocked is None else _decision(recorder, intent, blocked, decided)
+            return [recorder.ledger.envelope(made)]
 
         position = recorder.ledger.commit(build)[-1]
         if blocked is not None:
@@ -395,6 +413,8 @@ class Call(Scope):
         meters = {charge.meter: charge.reserved for charge in self._reserved}
         used: dict[str, tuple[int, Basis]] = {}
         for charge in self._usage:
+            if charge.meter in COUNTED_METERS or charge.meter == DURATION:
+                continue
             if isinstance(charge.settled, int) and (charge.meter in meters or charge.meter in self._limited):
                 used[charge.meter] = (charge.settled + used.get(charge.meter, (0,))[0], charge.basis)
         charges = [
@@ -460,13 +480,29 @@ class Call(Scope):
         await shielded(self.__exit__, kind, value, trace)
 
 
-def _decision(recorder: Recorder, intent: Intent, blocked: Blocked) -> Decision:
+def _denied(decided: PolicyDecision) -> Blocked:
+    asks = decided.answer is Answer.ASK
+    said = "needs an approval, which nothing gives yet" if asks else "is denied"
+    return Blocked(decided.reason or Reason.POLICY_DENIED, f"policy: the act {said}, by {decided.rule or 'default'}")
+
+
+def _would_have(decided: PolicyDecision) -> WouldHave | None:
+    if decided.answer is Answer.ALLOW or decided.reason is None:
+        return None
+    return WouldHave(status="denied" if decided.answer is Answer.DENY else "waiting", reason=decided.reason)
+
+
+def _decision(recorder: Recorder, intent: Intent, blocked: Blocked, decided: PolicyDecision | None) -> Decision:
     waits, refused = blocked.reason is Reason.APPROVAL_REQUIRED, blocked.refused
+    by_policy = decided is not None and not decided.runs
     return Decision(
         **recorder.common(),
         act=intent.act,
         act_digest=intent.act_digest,
-        status="waiting" if waits else "blocked",
+        status="waiting" if waits else "denied" if by_policy else "blocked",
+        rule=intent.rule if by_policy else None,
+        policy=intent.policy,
+        roles=decided.roles if decided is not None and by_policy else (),
         reason=blocked.reason,
         effect=intent.effect,
         meter=None if refused is None else refused.meter,
@@ -474,7 +510,7 @@ def _decision(recorder: Recorder, intent: Intent, blocked: Blocked) -> Decision:
         spent=None if refused is None else refused.spent,
         reserved=None if refused is None else refused.reserved,
         asked=None if refused is None else refused.asked,  # type: ignore[arg-type]  # an amount or `unknown`
-        needed=1 if waits else None,
+        needed=max(1, decided.needed if decided is not None and by_policy else 1) if waits else None,
         artifacts=intent.artifacts,
     )
 
