@@ -23,7 +23,7 @@ from ledger.line import parse_entry_line, print_entry_line
 from ledger.members import Act, Charge, CurrencyAmount, Limit
 from ledger.receipt import Opening, parse_receipt
 from ledger.rules.amounts import DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
-from ledger.rules.budget import Budget, Refused, Reserved, draw_of, reserve
+from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of, reserve
 from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.effect import Admitted, Already, Held, admit, binding_of
 from ledger.rules.effect_replay import EffectReplay
@@ -235,8 +235,13 @@ def budget_of(reader: Reader, run: str) -> Budget:
     root, _ = root_of(reader, run)
     first = reader.get(root).entry.index
     tree = _Tree(Cursor(Path()), root)
-    last = Budget()
+    last, closed = Budget(), False
     for stored in reader.entries(first):
         tree.see(stored.entry.index, print_entry_line(stored.entry_bytes, stored.envelope_bytes))
-        last = tree.replay.budget_of(run) or last
+        found = tree.replay.budget_of(run)
+        if found is None and not closed and tree.runs:
+            # The tree is forgotten at the close of its outermost run.
+            closed = True
+            last = count_closed((last,))[0] if run == root else last
+        last = found or last
     return last
