@@ -149,9 +149,6 @@ class RuleFold(_Sieve):
 
     def join(self, part: RulePart, left: Iterable[Facts]) -> None:
         """Replay what a stretch left; `left` are the facts of its receipts of runs that opened before it."""
-        for facts in left:
-            if facts.kind == "run":
-                self.openings.pop(facts.run or "", None)
         for row in part.rows:
             receipt = parse_receipt(row.payload)
             if isinstance(receipt, Opening):
@@ -159,6 +156,9 @@ class RuleFold(_Sieve):
             else:
                 self._adopt(getattr(receipt, "run", None))
             self._replay(row, None)
+        for facts in left:
+            if facts.kind == "run":
+                self.openings.pop(facts.run or "", None)
         self.openings |= part.openings
 
     def fits(self, left: Iterable[Facts]) -> bool:
@@ -187,6 +187,11 @@ class ApartRules(_Sieve):
     def part(self) -> RulePart:
         """Return what the stretch leaves."""
         return RulePart(tuple(self._rows), self.openings)
+
+    def _adopt(self, run: str | None) -> None:
+        if run is not None and run not in self.openings:
+            self.known.add(run)  # it opened before, and from here on the fold looks at all of it
+        super()._adopt(run)
 
     def _inherits(self, facts: Facts) -> bool:
         parent = facts.parent_opening

@@ -246,6 +246,30 @@ def test_a_segment_judged_apart_gives_the_same_verdict_wherever_the_cut_is(limit
     assert verdict.findings == judge(ledger).findings
 
 
+@pytest.mark.parametrize(("second", "exit_"), [("refund:2", 0), ("refund:1", 6)])
+@pytest.mark.parametrize("cut", range(2, 9))
+def test_effects_in_a_run_that_opened_before_a_segment_judged_apart(second, exit_, cut):
+    ledger = started()
+    ledger.commit()
+    ledger.opening()
+    ledger.commit()
+    ledger.outcome(ledger.intent())
+    ledger.commit()
+    for key in ("refund:1", second):
+        intent = ledger.intent(effect={"key": key, "attempt": 1})
+        ledger.commit()
+        ledger.outcome(intent)
+        ledger.commit()
+    ledger.run()
+    ledger.commit()
+    verdict, _ = apart(ledger, {1, cut})
+    assert verdict.findings == judge(ledger).findings
+    assert [check for check in verdict.checks if check.name == "rules"] == [
+        check for check in judge(ledger).checks if check.name == "rules"
+    ]
+    assert verdict.exit == exit_
+
+
 @pytest.mark.parametrize(("limit", "exit_"), [(100, 0), (99, 6)])
 def test_the_bundle_of_a_whole_run_shows_that_it_passed_its_limit(limit, exit_):
     ledger = limited(limit)
