@@ -130,7 +130,7 @@ def match_facts(payload: bytes) -> Facts | None:
         _text(found, "parent_opening"),
         None,
         _text(found, "continues"),
-        any(found.get(member) is not None for member in _RULED),
+        "policy" in found and any(map(found.get, _RULED)),
     )
 
 

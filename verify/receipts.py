@@ -141,6 +141,7 @@ class ReceiptFold:
     def take(self, rows: Rows) -> None:
         """Check the receipts of one commit."""
         report, issuers, trees, rule = self._report, self.issuers, self.trees, self.rules.take
+        ruled = self.rules.known
         for index, hex_, payload, tail, time in rows:
             sealed = tail != _UNSEALED
             facts = read_reported(payload, index, report) if not sealed or tail.startswith(_RECEIPT_TYPE) else None
@@ -163,9 +164,11 @@ class ReceiptFold:
                     sealed = self._check_seal(index, facts, payload, tail)
             elif facts.kind in _SEALED:
                 report.find("seals", "seal.absent", where=f"entry {index}", message=f"a {facts.kind} without its seal")
-            id_ = "sha256:" + hex_
+            id_, kind = "sha256:" + hex_, facts.kind
             trees.add(index, id_, facts, issuers.see(facts, index), sealed=sealed)
-            rule(index, id_, facts, payload, time)
+            # Most receipts say nothing to rules: calls of runs that nothing rules.
+            if (kind != "outcome" and kind != "intent") or facts.ruled or facts.run in ruled:
+                rule(index, id_, facts, payload, time)
 
     def state(self) -> ReceiptState:
         """Return the state to resume from; it shares what it holds with the fold, which is not used after."""
