@@ -167,7 +167,7 @@ class ReceiptFold:
             id_, kind = "sha256:" + hex_, facts.kind
             trees.add(index, id_, facts, issuers.see(facts, index), sealed=sealed)
             # Most receipts say nothing to rules: calls of runs that nothing rules.
-            if (kind != "outcome" and kind != "intent") or facts.ruled or facts.run in ruled:
+            if kind not in {"outcome", "intent"} or facts.ruled or facts.run in ruled:
                 rule(index, id_, facts, payload, time)
 
     def state(self) -> ReceiptState:
