@@ -41,6 +41,7 @@ from verify.options import Options
 from verify.proof import FoldState, RootFold
 from verify.receipts import Issuers, ReceiptState
 from verify.report import Check, NameState
+from verify.rules import RuleRow
 from verify.tree import Node, OpenRun, TreeState
 
 if TYPE_CHECKING:
@@ -208,12 +209,20 @@ class _Run(Member):
     nodes: tuple[_Node, ...]
 
 
+class _Opening(Member):
+    id: Digest
+    index: _Count
+    payload: str
+    time: str
+
+
 class _Receipts(Member):
     origin: str | None = None
     receipts: _Count
     own_seals: _Count
     issuers: tuple[_Issuer, ...]
     runs: tuple[_Run, ...]
+    openings: tuple[_Opening, ...]
     by_root: _Count
     blind: bool
     unsettled: _Count
@@ -388,6 +397,10 @@ def _print_receipts(state: ReceiptState) -> _Receipts:
             for (name, key), number in issuers.numbers.items()
         ),
         runs=tuple(_print_run(id_, run) for id_, run in trees.runs.items()),
+        openings=tuple(
+            _Opening(id=row.id_, index=row.at, payload=row.payload.decode("utf-8"), time=row.time.decode("ascii"))
+            for row in state.openings.values()
+        ),
         by_root=trees.by_root,
         blind=trees.blind,
         unsettled=trees.unsettled,
@@ -426,7 +439,13 @@ def _parse_receipts(file: _Receipts, closed: array[int]) -> ReceiptState:
     if len(runs) != len(file.runs):
         raise _malformed("a run stands in it twice")
     trees = TreeState(runs, closed, file.by_root, file.blind, file.unsettled, file.strays, frozenset(file.unread))
-    return ReceiptState(file.origin, file.receipts, file.own_seals, issuers, trees)
+    openings = {
+        each.id: RuleRow(each.index, each.id, each.payload.encode("utf-8"), each.time.encode("ascii"))
+        for each in file.openings
+    }
+    if len(openings) != len(file.openings) or any(digest(row.payload) != id_ for id_, row in openings.items()):
+        raise _malformed("an opening stands in it twice, or is another one than it says")
+    return ReceiptState(file.origin, file.receipts, file.own_seals, issuers, trees, openings)
 
 
 def _parse_run(file: _Run, issuers: int) -> OpenRun:

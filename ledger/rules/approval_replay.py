@@ -59,6 +59,10 @@ class ApprovalReplay:
         """Requests that a soft limit made."""
         self._kept: dict[str, _Kept] = {}
 
+    def is_quiet(self) -> bool:
+        """Return whether nobody was asked and nobody answered."""
+        return not self._ballots and not self._kept
+
     def see(self, index: int, id_: str, receipt: Receipt, *, now: str, need: Need | None, known: bool) -> list[Finding]:
         """Return what one receipt shows, and take it into account.
 

@@ -8,10 +8,12 @@ Source: docs/spec/rules/budgets.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from ledger.canonical import MAX_INTEGER
+from ledger.members import Limit
 from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Resolution, Run, Step
 from ledger.rules.amounts import DURATION, UNKNOWN, is_edge
 from ledger.rules.breach import Breach, Doubt, Finding
@@ -68,9 +70,25 @@ class BudgetReplay:
         found = self._runs.get(run)
         return None if found is None else found.budget
 
+    def is_quiet(self) -> bool:
+        """Return whether no run is open."""
+        return not self._runs
+
+    def tree(self, root: str) -> tuple[str, ...]:
+        """Return the runs of the tree whose outermost run is `root`, none where it is not open or not the outermost one."""
+        return tuple(self._trees.get(root, ()))
+
     def budgets_of(self, run: str) -> tuple[Budget, ...]:
         """Return the budgets that an act of this run draws on, nearest run first; runs without limits are left out."""
         return tuple(self._runs[each].budget for each in self._purses(run))
+
+    def child_refused(self, parent: str, intent: str | None, limits: Iterable[Limit]) -> Refused | None:
+        """Return what keeps a run, or one of its calls, from starting a child run with these limits, None if nothing does."""
+        above = self._runs.get(parent)
+        if above is None:
+            return None
+        line = tuple(self._runs[each].budget for each in self._line(parent))
+        return admit_child(line, siblings=above.started.get(intent, 0), limits=limits)
 
     def soft_limit_passed(self, intent: Intent) -> Refused | None:
         """Return the soft limit that an intent would pass if it stood next, None if it would pass none."""

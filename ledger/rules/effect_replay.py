@@ -44,6 +44,10 @@ class EffectReplay:
         """Return what is known of an effect key, None for one that was never attempted."""
         return self._known.get(("", key))
 
+    def is_quiet(self) -> bool:
+        """Return whether no effect was attempted."""
+        return not self._known
+
     def see(self, index: int, id_: str, receipt: Receipt, *, now_ms: int) -> list[Finding]:
         """Return what one receipt shows, and take it into account; `now_ms` is `recorded_at` of its entry."""
         match receipt:

@@ -89,6 +89,17 @@ class Replay:
                 self.breach = found
         return findings
 
+    def is_quiet(self) -> bool:
+        """Return whether what follows is judged as if nothing stood before it: no run open, no policy, approval or effect."""
+        return (
+            self.breach is None
+            and not self.doubts
+            and self.budgets.is_quiet()
+            and self.effects.is_quiet()
+            and self.approvals.is_quiet()
+            and not self.policies.any
+        )
+
     def _with_soft_limit(self, intent: Intent, need: Need | None) -> Need | None:
         """Return what an act needs, with the approval that a soft limit asks for."""
         if self.budgets.soft_limit_passed(intent) is None:
