@@ -13,12 +13,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.judge import judge_ledger
 from cli.options import Shared, program_name
 from cli.show import print_tree
 from cli.text import console, escape, say, short
 from cli.trustfile import pin_ledger
 from cli.verify import print_verdict
+from cli.whole import judge_ledger
 from ledger.command import run_command, stripped_environment
 from ledger.members import Actor
 from ledger.run import Call, Run

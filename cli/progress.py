@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
 from cli.text import error_console
 
 __all__ = ["LONG_BYTES", "progress"]
@@ -23,6 +21,15 @@ def progress(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     if total_bytes < LONG_BYTES or not console.is_terminal:
         yield lambda _: None
         return
+    from rich.progress import (  # noqa: PLC0415  its import would cost every command
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(what, total=total_bytes)

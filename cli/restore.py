@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from cli.judge import JournalSnapshot
 from cli.options import JsonOption, Shared, TrustOption, program_name, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import pin_ledger, read_trust
+from cli.whole import JournalSnapshot
 from ledger.checkpoint import Head, head_of
 from ledger.digest import print_digest
 from ledger.errors import DamagedError, KeyFileError, RegisterError, StorageError, clip

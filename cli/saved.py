@@ -22,7 +22,7 @@ from ledger.errors import LedgerError
 from ledger.storage.durable import temporary_beside
 from ledger.storage.places import Places
 from verify.chain import Segment
-from verify.resume import Binding, LedgerState, parse_state, print_state, unlike
+from verify.state import Binding, LedgerState, unlike
 
 __all__ = ["Kind", "drop", "load", "save"]
 
@@ -48,6 +48,8 @@ def load(
         files: first index and size in bytes of each segment of the journal now.
         read: gives one of these segments.
     """
+    from verify.resume import parse_state  # noqa: PLC0415  its import would cost every command
+
     try:
         with _path(places, origin, kind).open("rb") as file:
             status = os.fstat(file.fileno())
@@ -77,6 +79,8 @@ def load(
 
 def save(places: Places, origin: str, kind: Kind, state: LedgerState, bound: Binding) -> str | None:
     """Save a state; return what went wrong, None where nothing did."""
+    from verify.resume import print_state  # noqa: PLC0415  its import would cost every command
+
     path = _path(places, origin, kind)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

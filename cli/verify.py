@@ -12,18 +12,15 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
+from cli.effort import Effort, usable_cores
 from cli.judge import (
     FILE_MAX_BYTES,
-    Effort,
-    judge_continues,
     judge_error,
     judge_file,
-    judge_ledger,
     judge_range,
     judge_receipt,
 )
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
-from cli.parallel import usable_cores
 from cli.published import is_published, judge_published
 from cli.refs import resolve, whole_run
 from cli.text import console, escape, print_json, say, short
@@ -181,6 +178,8 @@ def verify(
         folder = Path(targets[0]) if targets else options.folder()
         if len(targets) > 1 or not folder.is_dir():
             raise typer.BadParameter("goes with one ledger", param_hint="--continues")
+        from cli.whole import judge_continues  # noqa: PLC0415  what it loads would cost every other target
+
         verdicts = list(judge_continues(verdicts[0], folder, continues, options, asked))
     if options.json:
         values = [verdict.to_value() for verdict in verdicts]
@@ -207,6 +206,8 @@ def _read_head(path: Path) -> bytes:
 
 
 def _judge_nearest(options: Shared, asked: Options, effort: Effort) -> Verdict:
+    from cli.whole import judge_ledger  # noqa: PLC0415  what it loads would cost every other target
+
     folder = options.folder()
     try:
         return judge_ledger(folder, options, asked, effort)
@@ -266,6 +267,8 @@ def _judge_target(target: str, options: Shared, asked: Options, effort: Effort) 
     if path.is_dir():
         if is_published(path):
             return judge_published(path, options, asked)
+        from cli.whole import judge_ledger  # noqa: PLC0415  what it loads would cost every other target
+
         return judge_ledger(path, options, asked, effort)
     if path.exists():
         with path.open("rb") as file:

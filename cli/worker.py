@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from ledger.storage.journal import read_segment
-from verify.chain import ChainPoint, Segment
+from cli.parallel import read
+from verify.chain import ChainPoint
 from verify.options import Options
 from verify.parallel import fold_part, outline
 
-__all__ = ["Start", "Task", "main", "read"]
+__all__ = ["Start", "Task", "main"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,6 @@ class Start:
 
     point: ChainPoint
     origin: str | None
-
-
-def read(folder: Path, first_index: int, size_bytes: int) -> Segment:
-    """Return a segment of a snapshot."""
-    return Segment(f"journal/{first_index:016d}.jsonl", first_index, read_segment(folder, first_index, 0, size_bytes))
 
 
 def main() -> None:

@@ -49,6 +49,9 @@ _GROUPS: Final = {"ledger", "run", "children", "intent", "parent_opening", "cont
 """Members of a receipt that a match gives by name."""
 
 _KIND: Final = b'"kind":"'
+_FEW: Final = 256
+_read = 0
+"""How many receipts were read, up to that."""
 
 
 class Facts(NamedTuple):
@@ -83,6 +86,11 @@ def read_facts(payload: bytes) -> Facts:
         UnknownFormatError: a schema or kind that this version does not know.
         FormatError: a known kind with members missing, unknown or malformed.
     """
+    global _read  # noqa: PLW0603  how often is all that is kept
+    if _read < _FEW:
+        # An expression pays for itself from here on.
+        _read += 1
+        return facts_of(parse_receipt(payload))
     return match_facts(payload) or facts_of(parse_receipt(payload))
 
 

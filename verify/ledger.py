@@ -25,8 +25,8 @@ from verify.parallel import Part, join_receipts
 from verify.pins import check_issuers, check_log, trust_used
 from verify.receipts import ReceiptFold
 from verify.report import Coverage, Covered, Report, Verdict
-from verify.resume import LedgerCounts, LedgerState, counts_of
 from verify.rules import NAME, RuleFold, RuleSources, approvers_of
+from verify.state import LedgerCounts, LedgerState, counts_of
 from verify.trust import Trust
 
 __all__ = ["LedgerFold", "verify_ledger"]

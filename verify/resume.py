@@ -5,9 +5,8 @@ r"""The state of a verification, to go on from later: after a stop, or with what
 
 - It is what this user's own machine wrote down of what it saw; it lies with the user, never in a ledger's folder, and is no
   evidence for anybody else.
-- It is bound to the bytes seen (size, digest of the last entry, last head line, hashes of the leaves), to the trust, to what was
-  asked for and to the version of the verifier. What does not fit is dropped, and everything is read again.
-- The keyring is made again from its sealed entries; the last commit is read and compared again (`unlike`).
+- What does not fit is dropped, and everything is read again (`verify.state`).
+- The keyring is made again from its sealed entries.
 
 What `parse_state` takes is what `print_state` gives for the same state, byte for byte.
 
@@ -19,7 +18,6 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 
@@ -27,123 +25,36 @@ from pydantic import Field, ValidationError
 
 from ledger import canonical
 from ledger.digest import digest
-from ledger.entry import ENTRY_SCHEMA
 from ledger.envelope import parse_envelope, print_envelope
 from ledger.errors import FormatError, LedgerError
 from ledger.keys import parse_base64, print_base64
-from ledger.line import ENTRY_PREFIX, HEAD_PREFIX
+from ledger.line import HEAD_PREFIX
 from ledger.members import Digest, Member
-from ledger.version import VERSION
-from verify.chain import ChainPoint, Segment
+from verify.chain import ChainPoint
 from verify.heads import HeadPoint, HeadTotals, KeyEntry
 from verify.ids import IdSet
-from verify.options import Options
 from verify.proof import FoldState, RootFold
 from verify.receipts import Issuers, ReceiptState
 from verify.report import Check, NameState
 from verify.rules import RuleRow
+from verify.state import Binding, LedgerState
 from verify.tree import Node, OpenRun, TreeState
 
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
 
-__all__ = [
-    "STATE_SCHEMA",
-    "Binding",
-    "LedgerCounts",
-    "LedgerState",
-    "binding",
-    "counts_of",
-    "parse_state",
-    "print_state",
-    "unlike",
-]
+__all__ = ["STATE_SCHEMA", "parse_state", "print_state"]
 
 STATE_SCHEMA: Final = "receipt-ledger.state/v1"
 _MAX_DEPTH: Final = 16
 _MAX_LINE: Final = 1 << 30
 _Count = Annotated[int, Field(ge=0, le=canonical.MAX_INTEGER)]
-_SUFFIX: Final = b'Z","schema":"' + ENTRY_SCHEMA.encode("ascii") + b'"}'
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerCounts:
-    """What a state counted: ids, receipts, seals, receipts under a sealed root, closed runs."""
-
-    ids: int = 0
-    receipts: int = 0
-    own_seals: int = 0
-    by_root: int = 0
-    closed_runs: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerState:
-    """A fold over a ledger at the end of a commit.
-
-    `good` says that the verdict on everything before was good, so that only what follows is asked for. `files` holds the first
-    index and the size of each segment, of the last one up to the end of the commit; `watch` is the size whose root was wanted.
-    It shares what it holds with its fold.
-    """
-
-    good: bool
-    files: tuple[tuple[int, int], ...]
-    point: ChainPoint
-    totals: HeadTotals
-    watch: int | None
-    ids: IdSet
-    report: tuple[NameState, ...]
-    receipts: ReceiptState | None
-
-    @property
-    def segment(self) -> int:
-        """First index of the segment that the last commit stands in."""
-        return self.files[-1][0]
-
-    @property
-    def offset(self) -> int:
-        """Where in that segment the next commit begins."""
-        return self.files[-1][1]
-
-
-class Binding(Member):
-    """What a state is good for: trust, what was asked for, version of the verifier."""
-
+class _Binding(Member):
     trust: Digest | None = None
     asked: Digest
     version: str
-
-
-def binding(trust: str | None, options: Options) -> Binding:
-    """Return what a state under a trust (its digest) and options is good for."""
-    asked = {"bytes_only": options.bytes_only, "every_head": options.every_head, "accept": list(options.accept)}
-    return Binding(trust=trust, asked=digest(canonical.encode(asked)), version=VERSION)
-
-
-def counts_of(state: LedgerState) -> LedgerCounts:
-    """Return what a state counted."""
-    receipts = state.receipts or ReceiptState()
-    trees = receipts.trees
-    return LedgerCounts(len(state.ids), receipts.receipts, receipts.own_seals, trees.by_root, len(trees.closed_runs))
-
-
-def unlike(state: LedgerState, segment: Segment) -> str | None:
-    """Return why a segment does not end its commit where the state says, with that entry and head line; None if it does."""
-    data, end = segment.data, state.offset
-    if segment.first_index != state.segment or len(data) < end or data[end - 1 : end] != b"\n":
-        return f"{segment.name} is not what it was: no line ends at byte {end}"
-    start = data.rfind(b"\n", 0, end - 1) + 1
-    if data[start : end - 1] != state.point.head.line:
-        return f"{segment.name} is not what it was: another head line ends at byte {end}"
-    before = data.rfind(b"\n", 0, start - 1) + 1
-    cut = data.find(_SUFFIX, before, start) + len(_SUFFIX)
-    entry = data[before + len(ENTRY_PREFIX) : cut]
-    if not data.startswith(ENTRY_PREFIX, before) or sha256(entry).hexdigest() != state.point.previous:
-        return f"{segment.name} is not what it was: another entry stands before byte {start}"
-    return None
-
-
-# The file.
 
 
 class _Head(Member):
@@ -232,7 +143,7 @@ class _Receipts(Member):
 
 class _File(Member):
     schema_: Annotated[Literal["receipt-ledger.state/v1"], Field(alias="schema")] = STATE_SCHEMA
-    binding: Binding
+    binding: _Binding
     good: bool
     files: Annotated[tuple[tuple[_Count, _Count], ...], Field(min_length=1)]
     size: Annotated[int, Field(ge=1, le=canonical.MAX_INTEGER)]
@@ -257,7 +168,7 @@ def print_state(state: LedgerState, bound: Binding) -> Iterator[bytes | bytearra
     pieces: tuple[bytes | bytearray, ...] = (*buckets, closed.tobytes())
     point, totals = state.point, state.totals
     file = _File(
-        binding=bound,
+        binding=_Binding(trust=bound.trust, asked=bound.asked, version=bound.version),
         good=state.good,
         files=state.files,
         size=point.size,
@@ -307,7 +218,9 @@ def parse_state(source: BinaryIO) -> tuple[LedgerState, Binding]:
         file = _File.model_validate_json(line.removesuffix(b"\n"))
         if _line_of(file) + b"\n" != line:
             raise _malformed("the first line is not the canonical text of its value")
-        return _state_of(file, source, sha256(line)), file.binding
+        return _state_of(file, source, sha256(line)), Binding(
+            file.binding.trust, file.binding.asked, file.binding.version
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ledger.errors import FormatError
@@ -14,7 +14,8 @@ from tests.reference.build import Builder, party
 from verify.chain import Segment
 from verify.ledger import LedgerFold, verify_ledger
 from verify.options import Options
-from verify.resume import binding, parse_state, print_state, unlike
+from verify.resume import parse_state, print_state
+from verify.state import binding, unlike
 
 ACTS = st.lists(
     st.sampled_from(
@@ -119,7 +120,8 @@ def test_what_is_new_since_a_good_verdict_is_judged_and_the_rest_is_compared(act
     acts = [act for act in acts if act != "stray"]
     ledger, segments = written(acts)
     fold = stopped(segments, len(segments))
-    assert fold.judge(segments, trust=ledger.trust()).exit in {0, 4}
+    # A run that a rotation cuts through does not hold; a retired key that speaks is not trusted.
+    assume(fold.judge(segments, trust=ledger.trust()).exit in {0, 4})
     state = through(fold.state(good=True))
     longer, grown = written([*acts, "commit", *more])
     assert longer.lines[: len(ledger.lines)] == ledger.lines
