@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from cli.options import program_name
 from ledger.errors import LedgerError, NotFoundError
 from ledger.receipt import Opening, Run, parse_receipt
 from ledger.storage.journal import Stored
-from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
+
+if TYPE_CHECKING:
+    # Whoever only reads does not load what writes.
+    from ledger.storage.ledger import Ledger
 
 __all__ = ["closing_of", "latest_run", "resolve", "resolve_run", "runs_newest_first", "whole_run"]
 
@@ -21,7 +25,7 @@ def resolve(ledger: Ledger | Reader, reference: str) -> str:
         NotFoundError: none.
         LedgerError: `reference.ambiguous`: several, listed in its hint.
     """
-    reader = ledger.reader if isinstance(ledger, Ledger) else ledger
+    reader = ledger if isinstance(ledger, Reader) else ledger.reader
     if reference == "latest":
         opening, closing = latest_run(reader)
         return (closing or opening).entry.receipt

@@ -39,10 +39,10 @@ The last four are empty where the entry, its envelope or its receipt id could no
 """
 Consume: TypeAlias = Callable[[Rows], None]
 
-_TYPE: Final = b',"payload_type":"'
 _UNSEALED: Final = b',"payload_type":"' + RECEIPT_TYPE.encode("ascii") + b'","seals":[]}}'
 _SEALED_START: Final = b',"payload_type":"' + RECEIPT_TYPE.encode("ascii") + b'","seals":[{"key":"ed25519:'
 _SEALED = re.compile(re.escape(_SEALED_START) + rb'[0-9a-f]{64}","signature":"[A-Za-z0-9+/]{85}[AQgw]=="\}\]\}\}')
+_SEALED_LENGTH: Final = len(_SEALED_START) + 64 + len('","signature":"') + 88 + len('"}]}}')
 _MIDDLE: Final = b',"envelope":{"payload":'
 _SUFFIX: Final = b'Z","schema":"' + ENTRY_SCHEMA.encode("ascii") + b'"}'
 _SUFFIX_MIDDLE: Final = _SUFFIX + _MIDDLE
@@ -220,10 +220,14 @@ class ChainFold:
                 if rows and len(rows) >= _TOGETHER:
                     self._consume_rows()
                 continue
-            cut = line.rfind(_TYPE)
-            tail = line[cut:]
-            if tail == _UNSEALED or (tail.startswith(_SEALED_START) and _SEALED.fullmatch(tail) is not None):
-                payload = line[middle + 23 : cut]
+            if line.endswith(_UNSEALED):
+                tail = _UNSEALED
+            else:
+                tail = line[-_SEALED_LENGTH:]
+                if _SEALED.fullmatch(tail) is None:
+                    tail = b""
+            if tail:
+                payload = line[middle + 23 : -len(tail)]
                 id_ = hash_(payload).digest()
                 hex_ = id_.hex()
                 start = (

@@ -96,6 +96,7 @@ _TABLE: Final = (
     Code("subject.unknown", 5, "The file is nothing that this version recognises."),
     Code("coverage.empty", 5, "There is no receipt to verify."),
     Code("coverage.time_ended", 3, "The time given ended before the last entry; the verification can go on from there."),
+    Code("coverage.nothing_new", 3, "Nothing follows what an earlier run judged, so nothing was judged now."),
     Code("coverage.earlier", 0, "Entries were judged by an earlier run on this machine, and not read again."),
     Code("proof.malformed", 1, "A merkle proof cannot be one for its index and size."),
     Code("proof.inclusion", 1, "An entry is not under the head."),

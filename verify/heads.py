@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, TypeAlias
@@ -307,13 +308,14 @@ class HeadFold:
         """Return what speaks against the signature of a key, by default the one in force, on a head line."""
         if self.keyring is None:
             return "head.unsigned", "no header says which key signs"
-        try:
-            expected = self._signature
-            if expected is not None and expected[0] is line and key in {None, self.keyring.log_key}:
-                # The line was compared with the one expected: these are the signature and the text on its note.
+        expected = self._signature
+        if expected is not None and expected[0] is line and key in {None, self.keyring.log_key}:
+            # The line was compared with the one expected: these are the signature and the text on its note.
+            with suppress(LedgerError):
                 verify_signature(self.keyring.log_key, expected[1][4:], self._signed_text % expected[2:])
-            else:
-                open_head(parse_head_line(line)[0], origin=self.origin, log_key=key or self.keyring.log_key)
+                return None
+        try:
+            open_head(parse_head_line(line)[0], origin=self.origin, log_key=key or self.keyring.log_key)
         except UnknownFormatError as error:
             return "format.unknown", str(error)
         except LedgerError as error:

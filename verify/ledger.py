@@ -255,6 +255,9 @@ class LedgerFold:
                 f"entries 0 to {size - 1} had a good verdict under this trust; their root and last head were compared"
             )
         self._report.skip("earlier entries", "coverage.earlier", message, asked=False)
+        if not self._whole and self.chain.size == size:
+            # Nothing was judged, and that is never ok.
+            self._report.find("coverage", "coverage.nothing_new", where=f"entry {size}")
 
 
 def _size_of(memory: bytes | None) -> int | None:

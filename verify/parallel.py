@@ -83,14 +83,18 @@ class Part:
 def outline(segment: Segment) -> Outline | None:
     """Return the outline of a segment, None where its last line is no head or it has no entry."""
     data = segment.data
+    find, starts, hash_ = data.find, data.startswith, sha256
     leaves: list[bytes] = []
     entry = b""
-    position = 0
-    while (end := data.find(b"\n", position)) >= 0:
-        if data.startswith(ENTRY_PREFIX, position):
-            cut = data.find(_SUFFIX, position, end) + len(_SUFFIX)
-            entry = data[position + _START : cut]
-            leaves.append(sha256(b"\0" + entry).digest())
+    position = length = 0
+    while (end := find(b"\n", position)) >= 0:
+        if starts(ENTRY_PREFIX, position):
+            start = position + _START
+            # Entries next to each other mostly have one length.
+            if not starts(_SUFFIX, start + length - len(_SUFFIX)):
+                length = find(_SUFFIX, position, end) + len(_SUFFIX) - start
+            entry = data[start : start + length]
+            leaves.append(hash_(b"\0" + entry).digest())
         position = end + 1
     last = data.rfind(b"\n", 0, len(data) - 1) + 1
     line = data[last:-1]

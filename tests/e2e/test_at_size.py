@@ -260,8 +260,9 @@ def test_only_what_is_new_since_the_last_good_verdict_is_judged(tmp_path, source
     shutil.copytree(tmp_path / "short", folder)
     assert auditor.verify(folder).exit == 0
     again = auditor.verify(folder, "--since", "last")
-    assert again.exit == 0
+    assert again.exit == 3  # nothing was judged, and that is never ok
     assert again.json["coverage"] == {"from": 1_000, "to": 1_000, "count": 0}
+    assert again.check("coverage")["code"] == "coverage.nothing_new"
     shutil.rmtree(folder)
     split(folder, source, RECEIPTS)
     done = auditor.verify(folder, "--since", "last")
@@ -346,6 +347,7 @@ def test_what_does_not_go_together_is_usage(folder, auditor, options):
 
 
 def test_text_and_json_exit_alike(folder, auditor):
+    assert auditor.verify(folder).exit == 0
     for options in (("--max-seconds", "0"), ("--since", "last"), ("--range", "0:3")):
         assert auditor("verify", folder, *options).exit == auditor.verify(folder, *options).exit
 

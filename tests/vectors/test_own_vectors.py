@@ -88,6 +88,7 @@ EXEMPT = {
     "tree.cyclic": "a receipt that names a descendant of itself would need a digest that holds itself",
     "tree.too_many": "a tree of 30,003 receipts is larger than all vectors together; longer lists are receipt.malformed before",
     "coverage.time_ended": "how far a verification comes in the time given is no property of the bytes",
+    "coverage.nothing_new": "what an earlier run judged stands in the verifier's own state, which no case brings",
     "coverage.earlier": "what an earlier run judged stands in the verifier's own state, which no case brings",
 }
 """Codes of verdicts that no vector yields, each with its reason."""

@@ -265,6 +265,16 @@ def test_whatever_is_written_segments_judged_apart_give_the_same_verdict(acts, o
     assert found.remember == expected.remember
 
 
+def test_a_last_head_whose_signature_does_not_verify_is_said_in_the_same_words():
+    ledger = Author(["call"]).ledger
+    lines = list(ledger.lines)
+    lines[-1] = lines[-1][:110] + bytes([lines[-1][110] ^ 1]) + lines[-1][111:]
+    segments = cut(lines, 1)
+    expected = in_order(segments, ledger, Options(), ledger.notes[-1])
+    assert expected.exit == 1
+    assert apart(segments, ledger, Options(), ledger.notes[-1], 1)[0].to_json() == expected.to_json()
+
+
 @given(ACTS, OPTIONS, st.integers(1, 2), st.integers(1, 4), st.data())
 def test_whatever_is_done_to_the_lines_segments_judged_apart_give_the_same_verdict(acts, options, every, window, data):
     ledger = Author(acts).ledger
