@@ -122,9 +122,6 @@ class LedgerFold:
         self.chain.ids = start.ids
         if self._receipts is not None and start.receipts is not None:
             self._receipts.resume(start.receipts)
-            for index, id_, envelope in start.point.head.keys:
-                if envelope is not None:
-                    self._rules.resume(index, id_, envelope.payload)
 
     @property
     def origin(self) -> str | None:
@@ -157,14 +154,13 @@ class LedgerFold:
     def state(self, *, good: bool) -> LedgerState | None:
         """Return the state to go on from, None where there is none.
 
-        The entries so far must end a commit, their head must hold, and no rule may bear on what follows: no run with limits is
-        open, and no policy, approval or effect stands before.
+        The entries so far must end a commit, and their head must hold.
 
         Args:
             good: whether the verdict on what was folded was good, and the next one is to be on what follows only.
         """
         point = self.chain.point()
-        if point is None or self.chain.end == 0 or not self._rules.is_quiet():
+        if point is None or self.chain.end == 0:
             return None
         return LedgerState(
             good,
@@ -209,7 +205,7 @@ class LedgerFold:
         if receipts is None:
             report.notes.append("bytes only: schemas, seals, trees and issuers were not looked at")
         else:
-            self._rules.judge(report)
+            self._rules.judge(report, self._before.ruled)
             covered = _finish_receipts(report, receipts, options, self._before, stopped=bool(stopped))
         remember = None
         if chain.heads.keyring is not None:

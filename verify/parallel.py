@@ -188,10 +188,8 @@ def join_receipts(fold: ReceiptFold, part: PartReceipts) -> bool:
     """Return whether the receipts of a part were joined; where not, nothing changed."""
     if fold.origin != part.origin or not fits(fold.trees, part.trees):
         return False
-    rules, left = fold.rules, part.trees.facts_left()
-    if not isinstance(rules, RuleFold) or not rules.fits(left):
-        return False
-    rules.join(part.rules, left)
+    if isinstance(fold.rules, RuleFold):
+        fold.rules.join(part.rules)
     fold.receipts += part.receipts
     fold.own_seals += part.own_seals
     join_trees(fold.trees, part.trees, fold.issuers.join(part.issuers))

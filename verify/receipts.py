@@ -16,7 +16,7 @@ from ledger.keys import parse_base64, verify_signature
 from ledger.words import SEALED_KINDS
 from verify.chain import Rows
 from verify.report import Covered, Report
-from verify.rules import ApartRules, RuleFold, RuleRow, RuleSources
+from verify.rules import ApartRules, RuleFold, RuleSources, RuleState
 from verify.tree import Find, TreeFold, TreeState
 
 __all__ = ["Issuers", "ReceiptFold", "ReceiptState", "read_reported", "role_of", "stated_run"]
@@ -136,8 +136,7 @@ class ReceiptState:
     own_seals: int = 0
     issuers: Issuers = field(default_factory=Issuers)
     trees: TreeState = field(default_factory=TreeState)
-    openings: dict[str, RuleRow] = field(default_factory=dict)
-    """Of open runs that no rule bears on so far."""
+    rules: RuleState = field(default_factory=RuleState)
 
 
 class ReceiptFold:
@@ -159,8 +158,8 @@ class ReceiptFold:
 
     def take(self, rows: Rows) -> None:
         """Check the receipts of commits."""
-        report, issuers, trees, rule = self._report, self.issuers, self.trees, self.rules.take
-        ruled = self.rules.known
+        report, issuers, trees = self._report, self.issuers, self.trees
+        rule, skips = self.rules.take, self.rules.skips
         for (index, hex_, payload, tail, time), verified in zip(rows, _verified(rows), strict=True):
             sealed = tail != _UNSEALED
             facts = read_reported(payload, index, report) if not sealed or tail.startswith(_RECEIPT_TYPE) else None
@@ -184,21 +183,21 @@ class ReceiptFold:
             id_, kind = "sha256:" + hex_, facts.kind
             trees.add(index, id_, facts, issuers.see(facts, index), sealed=sealed)
             # Most receipts say nothing to rules: calls of runs that nothing rules.
-            if kind not in {"outcome", "intent"} or facts.ruled or facts.run in ruled:
+            if kind not in {"outcome", "intent"} or facts.ruled or not skips(facts.run):
                 rule(index, id_, facts, payload, time)
 
     def state(self) -> ReceiptState:
         """Return the state to resume from; it shares what it holds with the fold, which is not used after."""
-        return ReceiptState(
-            self.origin, self.receipts, self.own_seals, self.issuers, self.trees.state(), self.rules.openings
-        )
+        rules = self.rules.state() if isinstance(self.rules, RuleFold) else RuleState()
+        return ReceiptState(self.origin, self.receipts, self.own_seals, self.issuers, self.trees.state(), rules)
 
     def resume(self, state: ReceiptState) -> None:
         """Go on from a state."""
         self.origin, self.receipts, self.own_seals = state.origin, state.receipts, state.own_seals
         self.issuers = state.issuers
         self.trees.resume(state.trees)
-        self.rules.openings = state.openings
+        if isinstance(self.rules, RuleFold):
+            self.rules.resume(state.rules)
 
     def _unread(self, index: int, hex_: str, payload: bytes, tail: bytes) -> None:
         """Take an entry whose receipt cannot be read: its seal is checked, and trees know that it is there."""

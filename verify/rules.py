@@ -9,23 +9,33 @@ Source: docs/spec/rules/README.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledger.canonical import JsonValue
-from ledger.facts import Facts
+from ledger.facts import Facts, read_facts
 from ledger.receipt import Intent, Opening, Outcome, parse_receipt
 from ledger.rules.approval import Approver
 from ledger.rules.breach import Breach, Finding
 from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.policy_replay import PolicyReplay
-from ledger.rules.replay import Replay
+from ledger.rules.replay import Replay, ReplayState
 from ledger.words import OutcomeStatus
 from verify.report import Report
 from verify.trust import Trust
 
-__all__ = ["NAME", "ApartRules", "RuleFold", "RulePart", "RuleRow", "RuleSources", "approvers_of", "replay_run"]
+__all__ = [
+    "NAME",
+    "ApartRules",
+    "RuleFold",
+    "RulePart",
+    "RuleRow",
+    "RuleSources",
+    "RuleState",
+    "approvers_of",
+    "replay_run",
+]
 
 NAME: Final = "rules"
 """What the check is called."""
@@ -51,6 +61,20 @@ class RulePart:
 
     rows: tuple[RuleRow, ...]
     openings: Mapping[str, RuleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """A fold over rules at rest.
+
+    The openings of open runs that no rule bears on so far, the runs whose receipts are all looked at, how many receipts were
+    replayed, and what the replay came to.
+    """
+
+    openings: dict[str, RuleRow] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+    seen: int = 0
+    replay: ReplayState = field(default_factory=ReplayState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +135,10 @@ class _Sieve:
             self.known.add(run)
             self._replay(row, None)
 
+    def skips(self, run: str | None) -> bool:
+        """Return whether acts of a run are passed over that no rule bears on by themselves."""
+        raise NotImplementedError
+
     def _inherits(self, facts: Facts) -> bool:
         raise NotImplementedError
 
@@ -130,40 +158,33 @@ class RuleFold(_Sieve):
         self._state = Replay(sources.approvers, sources.document_of, sources.arguments_of)
         self.seen = 0
 
-    def judge(self, report: Report) -> None:
-        """Report the first breach and the first doubt of each kind."""
-        report.ran(NAME, self.seen)
+    def judge(self, report: Report, before: int = 0) -> None:
+        """Report the first breach and the first doubt of each kind; `before` is how many receipts were replayed earlier."""
+        report.ran(NAME, self.seen - before)
         breach = self._state.breach
         if breach is not None:
             report.find(NAME, breach.code, where=f"entry {breach.index}", message=breach.message)
         for doubt in self._state.doubts.values():
             report.find(NAME, doubt.code, where=f"entry {doubt.index}", message=doubt.message)
 
-    def is_quiet(self) -> bool:
-        """Return whether nothing that was replayed bears on what follows."""
-        return self._state.is_quiet()
+    def state(self) -> RuleState:
+        """Return the state to go on from; it shares what it holds with the fold, which is not used after."""
+        return RuleState(self.openings, frozenset(self.known), self.seen, self._state.state())
 
-    def resume(self, index: int, id_: str, payload: bytes) -> None:
-        """Take a receipt of the keyring that an earlier run has judged."""
-        self._state.see(index, id_, parse_receipt(payload), recorded_at="")
+    def resume(self, state: RuleState) -> None:
+        """Go on from a state."""
+        self.openings, self.known, self.seen = dict(state.openings), set(state.known), state.seen
+        self._state.resume(state.replay)
 
-    def join(self, part: RulePart, left: Iterable[Facts]) -> None:
-        """Replay what a stretch left; `left` are the facts of its receipts of runs that opened before it."""
+    def join(self, part: RulePart) -> None:
+        """Take what a stretch left."""
         for row in part.rows:
-            receipt = parse_receipt(row.payload)
-            if isinstance(receipt, Opening):
-                self.known.add(row.id_)
-            else:
-                self._adopt(getattr(receipt, "run", None))
-            self._replay(row, None)
-        for facts in left:
-            if facts.kind == "run":
-                self.openings.pop(facts.run or "", None)
+            self.take(row.at, row.id_, read_facts(row.payload), row.payload, row.time)
         self.openings |= part.openings
 
-    def fits(self, left: Iterable[Facts]) -> bool:
-        """Return whether nothing was left out: no receipt of a stretch belongs to a run before it that is looked at whole."""
-        return not self.known or all(facts.run not in self.known for facts in left)
+    def skips(self, run: str | None) -> bool:
+        """Return whether acts of a run are passed over that no rule bears on by themselves."""
+        return run not in self.known
 
     def _inherits(self, facts: Facts) -> bool:
         follows = facts.continues
@@ -178,7 +199,10 @@ class RuleFold(_Sieve):
 
 
 class ApartRules(_Sieve):
-    """Collects, of a stretch, what a fold that knows what stands before it may have to replay."""
+    """Collects, of a stretch, what a fold that knows what stands before it may have to replay.
+
+    That is more than what rules bear on: whatever belongs to a run that opened before the stretch, and runs that may inherit.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,10 +212,17 @@ class ApartRules(_Sieve):
         """Return what the stretch leaves."""
         return RulePart(tuple(self._rows), self.openings)
 
-    def _adopt(self, run: str | None) -> None:
-        if run is not None and run not in self.openings:
-            self.known.add(run)  # it opened before, and from here on the fold looks at all of it
-        super()._adopt(run)
+    def skips(self, run: str | None) -> bool:
+        """Return whether acts of a run are passed over that no rule bears on by themselves."""
+        return run in self.openings
+
+    def take(self, index: int, id_: str, facts: Facts, payload: bytes, time: bytes) -> None:
+        """Take the next receipt."""
+        run = facts.run
+        if run is not None and run not in self.openings and run not in self.known:
+            self._rows.append(RuleRow(index, id_, payload, time))
+        else:
+            super().take(index, id_, facts, payload, time)
 
     def _inherits(self, facts: Facts) -> bool:
         parent = facts.parent_opening

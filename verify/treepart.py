@@ -50,10 +50,6 @@ class TreePart:
     by_root: int
     left: tuple[_Receipt | _ChildRun, ...]
 
-    def facts_left(self) -> tuple[Facts, ...]:
-        """Return the facts of the receipts that are left: those of runs that opened before."""
-        return tuple(each.facts for each in self.left if isinstance(each, _Receipt))
-
 
 @dataclass(slots=True)
 class _Seen:

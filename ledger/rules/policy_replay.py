@@ -50,10 +50,13 @@ class PolicyReplay:
         """Run -> the digest of its policy; kept after the close, since a run may go on from it."""
         self._read: dict[str, Policy | Doubt] = {}
 
-    @property
-    def any(self) -> bool:
-        """Whether any run has a policy so far."""
-        return bool(self._policies)
+    def state(self) -> dict[str, str]:
+        """Return the state to go on from: the digest of each run's policy."""
+        return dict(self._policies)
+
+    def resume(self, state: Mapping[str, str]) -> None:
+        """Go on from a state."""
+        self._policies |= state
 
     def rules(self, run: str) -> bool:
         """Return whether a run was opened under a policy."""
