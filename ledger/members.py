@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
-from ledger.words import Access, Basis
+from ledger.words import Access, Basis, Period, Profile, Risk
 
 __all__ = [
     "Act",
@@ -35,7 +35,9 @@ __all__ = [
     "NextKeys",
     "Nonce",
     "Origin",
+    "PeriodLimit",
     "Producer",
+    "Runbook",
     "Source",
     "Time",
     "Tool",
@@ -165,6 +167,17 @@ class Limit(Member):
     soft: Count | None = None
 
 
+class PeriodLimit(Member):
+    """A limit on one meter of an account, day by day, week by week or month by month."""
+
+    account: Name
+    """Grants that name one account spend from it together."""
+    meter: Name
+    period: Annotated[Period, Field(strict=False)]
+    limit: Count
+    """Nothing beyond this is admitted within one period."""
+
+
 class Charge(Member):
     """What an act costs on one meter; amounts that do not apply are absent."""
 
@@ -191,6 +204,16 @@ class Adapter(Member):
     version: Name
     coverage: Name | Digest
     """A coverage word of docs/reference/adapters.md, or the digest of the statement."""
+
+
+class Runbook(Member):
+    """The runbook that a run follows, and how much of it is enforced."""
+
+    envelope: Digest
+    """Digest of the policy envelope."""
+    profile: Annotated[Profile, Field(strict=False)]
+    ceiling: Annotated[Risk, Field(strict=False)]
+    """The highest risk of a step that the client runs."""
 
 
 class Continues(Member):

@@ -36,7 +36,9 @@ from ledger.members import (
     NextKeys,
     Nonce,
     Origin,
+    PeriodLimit,
     Producer,
+    Runbook,
     Source,
     Time,
 )
@@ -158,6 +160,7 @@ class Opening(Common):
     correlation: Annotated[dict[Name, Name], Field(max_length=100)] | None = None
     program: Digest | None = None
     document: Digest | None = None
+    runbook: Runbook | None = None
     artifacts: Artifacts = ()
     continues: Digest | None = None
     """Run id of the closed run that this one follows."""
@@ -187,6 +190,8 @@ class Intent(InRun):
     grant: Digest | None = None
     rule: Name | None = None
     """The rule that allowed it."""
+    step: Name | None = None
+    """The step of the run's runbook that was current."""
     would_have: WouldHave | None = None
     """Where the policy only observes and would not have let it run: what it would have decided."""
     approvals: Digests = ()
@@ -220,6 +225,8 @@ class Decision(InRun):
     status: Literal["denied", "blocked", "waiting"]
     reason: Why
     rule: Name | None = None
+    step: Name | None = None
+    """The step of the run's runbook that was current, or that was asked for."""
     policy: Digest | None = None
     grant: Digest | None = None
     effect: Effect | None = None
@@ -302,6 +309,7 @@ class Grant(Common):
     """Name patterns of the acts; an empty list covers nothing."""
     conditions: Digest | None = None
     limits: Annotated[tuple[Limit, ...], Field(max_length=100, strict=False)] = ()
+    periods: Annotated[tuple[PeriodLimit, ...], Field(max_length=100, strict=False)] = ()
     expires_at: Time | None = None
     parent: Digest | None = None
     """Receipt id of the grant that this one narrows, delegates or revokes."""

@@ -15,7 +15,10 @@ __all__ = [
     "Basis",
     "Kind",
     "OutcomeStatus",
+    "Period",
+    "Profile",
     "Reason",
+    "Risk",
     "RunStatus",
 ]
 
@@ -86,6 +89,31 @@ class RunStatus(StrEnum):
     NEEDS_DECISION = "needs_decision"
 
 
+class Period(StrEnum):
+    """How long a limit of an account counts, by UTC: a day, a week from Monday on, a month."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+class Profile(StrEnum):
+    """How much of a runbook is enforced; a later one enforces more."""
+
+    R0 = "R0"
+    R1 = "R1"
+    R2 = "R2"
+
+
+class Risk(StrEnum):
+    """How much a step of a runbook can do harm; a later one more."""
+
+    READ_ONLY = "read-only"
+    WRITE = "write"
+    DESTRUCTIVE = "destructive"
+    IRREVERSIBLE = "irreversible"
+
+
 class Reason(StrEnum):
     """Why: one closed list for outcomes, decisions, runs, erasures and repairs."""
 
@@ -128,10 +156,18 @@ class Reason(StrEnum):
     GRANT_EXPIRED = "grant.expired"
     GRANT_REVOKED = "grant.revoked"
     GRANT_WIDENED = "grant.widened"
+    GRANT_NOT_COVERED = "grant.not_covered"
+    GRANT_LIMIT = "grant.limit"
+    GRANT_PERIOD = "grant.period"
     SCOPE_UNDECLARED_TOOL = "scope.undeclared_tool"
     SCOPE_OUT_OF_SCOPE_TOOL = "scope.out_of_scope_tool"
     SCOPE_OUT_OF_ORDER_STEP = "scope.out_of_order_step"
     COVERAGE = "scope.coverage"
+    PROFILE = "scope.profile"
+    RISK = "scope.risk"
+    NOT_ALLOWLISTED = "scope.not_allowlisted"
+    ASSERT_FAILED = "assert.failed"
+    ASSERT_UNEVALUABLE = "assert.unevaluable"
     TREE_BOUND = "tree.bound"
     # Why something was erased or repaired.
     ERASURE_REQUEST = "erasure.request"

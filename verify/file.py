@@ -7,6 +7,7 @@
 | DSSE envelope | a JSON object with `payload`, `payloadType` and `signatures` |
 | tlog-proof | its first line |
 | head | a signed note whose text is a checkpoint |
+| a document of another system | what `verify.foreign` recognises, where it is nothing of the above |
 
 - A file that shows these marks and does not parse does not hold (exit 1); one that shows none is unknown (exit 5).
 - A later version of a kind is unknown as a whole: nothing of it can be judged.
@@ -114,7 +115,10 @@ def _judge(
         case "envelope" | "receipt":
             return verify_receipt(data, trust=trust, options=options)
         case "unknown":
-            return _refused(subject, "subject.unknown", "", trust, options)
+            from verify.foreign import verify_foreign  # noqa: PLC0415  what it loads would cost every file of ours
+
+            verdict = verify_foreign(data, subject=subject, trust=trust, options=options)
+            return _refused(subject, "subject.unknown", "", trust, options) if verdict is None else verdict
         case _:
             assert_never(kind)
 

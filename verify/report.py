@@ -35,6 +35,9 @@ __all__ = [
     "Coverage",
     "Covered",
     "NameState",
+    "Native",
+    "NativeFinding",
+    "NativeStatus",
     "Report",
     "TrustUsed",
     "Verdict",
@@ -45,6 +48,8 @@ VERDICT_SCHEMA: Final = "receipt-ledger.verdict/v1"
 MAX_FINDINGS: Final = 100
 
 CheckStatus: TypeAlias = Literal["ok", "failed", "not_checked", "absent", "unreadable"]
+NativeStatus: TypeAlias = Literal["holds", "fails", "unverifiable", "unreadable"]
+"""What the rules of another system say of its document: the words of an `import` receipt."""
 
 _STATUS: Final = {0: "ok", 1: "failed", 3: "not_established", 4: "not_trusted", 5: "absent", 6: "rule_broken"}
 
@@ -97,11 +102,37 @@ class TrustUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class NativeFinding:
+    """One finding of the rules of another system, under its own name."""
+
+    name: str
+    where: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """What the rules of another system say of its document; `code` is their word for it, and never causes our exit code.
+
+    `findings` holds the first `MAX_FINDINGS`, `found` counts all of them.
+    """
+
+    format: str
+    kind: str
+    version: str
+    status: NativeStatus
+    code: str
+    findings: tuple[NativeFinding, ...] = ()
+    found: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """All checks on one subject.
 
     `path` leads from the subject up to the receipt whose seal covers it. `remember` is the signed note that the verifier's
-    memory should hold from now on, None where it stays as it is; it is not part of the JSON.
+    memory should hold from now on, None where it stays as it is; it is not part of the JSON. `native` stands in verdicts on
+    documents of other systems.
     """
 
     subject: str
@@ -114,6 +145,7 @@ class Verdict:
     accepted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     remember: bytes | None = None
+    native: Native | None = None
 
     @property
     def exit(self) -> int:
@@ -162,6 +194,8 @@ class Verdict:
             value["trust"] = {"digest": self.trust.digest, "source": self.trust.source}
         if self.path:
             value["path"] = list(self.path)
+        if self.native is not None:
+            value["native"] = _native_value(self.native)
         return value
 
 
@@ -179,6 +213,23 @@ def _check_value(check: Check) -> canonical.JsonObject:
     if check.message:
         value["message"] = check.message
     return value
+
+
+def _native_value(native: Native) -> canonical.JsonObject:
+    return {
+        "format": native.format,
+        "kind": native.kind,
+        "version": native.version,
+        "status": native.status,
+        "code": native.code,
+        "found": native.found,
+        "findings": [
+            {"name": each.name}
+            | ({"where": each.where} if each.where else {})
+            | ({"detail": each.detail} if each.detail else {})
+            for each in native.findings
+        ],
+    }
 
 
 @dataclass(frozen=True, slots=True)

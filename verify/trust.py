@@ -15,7 +15,12 @@
     roles = ["release"]
     [[notary]]
     name = "notary.example.org"
-    key = "ed25519:..."
+    key = "ed25519:..."                # seals counter-seals
+    cosigner = "ed25519:..."           # cosigns heads, under the same name; may be left out
+    url = "https://notary.example.org" # where `ledger notarize` asks; trust does not depend on it
+    [[timestamp]]
+    name = "tsa.example.org"
+    certificate = "sha256:..."         # digest of the DER of the certificate that its chain ends in
 
 - Unknown members are refused: a misspelt restriction must not widen trust.
 - One public key stands in one role under one name; one name has one key in a role.
@@ -29,7 +34,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -38,10 +43,21 @@ from ledger.digest import digest
 from ledger.errors import LedgerError, clip
 from ledger.keys import parse_key_id, refuse_weak_point
 from ledger.members import Digest, KeyId, Member, Name, Origin
+from ledger.note import is_note_name
 from ledger.testkeys import PUBLISHED_TEST_KEYS
 from verify.errors import TrustError
 
-__all__ = ["ApproverPin", "IssuerPin", "NotaryPin", "OriginPin", "Trust", "parse_trust", "pin", "unpin"]
+__all__ = [
+    "ApproverPin",
+    "IssuerPin",
+    "NotaryPin",
+    "OriginPin",
+    "TimestampPin",
+    "Trust",
+    "parse_trust",
+    "pin",
+    "unpin",
+]
 
 _MAX_BYTES: Final = 1 << 20
 
@@ -71,10 +87,20 @@ class ApproverPin(Member):
 
 
 class NotaryPin(Member):
-    """A notary: name and key of its counter-seals."""
+    """A notary: name and key of its counter-seals, key of its cosignatures under the same name, and where it is asked."""
 
     name: Name
     key: KeyId
+    cosigner: KeyId | None = None
+    url: Name | None = None
+
+
+class TimestampPin(Member):
+    """A timestamp authority (RFC 3161): digest of the DER of the certificate that its chain ends in, and where it is asked."""
+
+    name: Name
+    certificate: Digest
+    url: Name | None = None
 
 
 class _File(Member):
@@ -82,6 +108,7 @@ class _File(Member):
     issuer: Annotated[tuple[IssuerPin, ...], Field(strict=False)] = ()
     approver: Annotated[tuple[ApproverPin, ...], Field(strict=False)] = ()
     notary: Annotated[tuple[NotaryPin, ...], Field(strict=False)] = ()
+    timestamp: Annotated[tuple[TimestampPin, ...], Field(strict=False)] = ()
     quorum: Annotated[int, Field(ge=0, le=1_000)] = 0
 
 
@@ -101,6 +128,7 @@ class Trust:
     source: str
     roles: Mapping[str, tuple[str, str]]
     """Key id -> the role and the name that it is pinned for."""
+    timestamps: Mapping[str, TimestampPin] = field(default_factory=dict)
 
     def judge_issuer(self, name: str, key: str, origin: str) -> str | None:
         """Return the code that speaks against receipts of an issuer in a ledger, None if it is pinned for them."""
@@ -117,6 +145,13 @@ class Trust:
         if pinned is None:
             return "trust.issuer_mismatch" if key in self.roles else "trust.approver_unpinned"
         return None if pinned.key == key else "trust.issuer_mismatch"
+
+    def judge_notary(self, name: str, key: str) -> str | None:
+        """Return the code that speaks against counter-seals of a notary, None if it is pinned for them."""
+        pinned = self.notaries.get(name)
+        if pinned is None:
+            return "trust.notary_mismatch" if key in self.roles else "trust.notary_unpinned"
+        return None if pinned.key == key else "trust.notary_mismatch"
 
 
 def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> Trust:
@@ -147,8 +182,11 @@ def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> T
         *(("issuer", found.name, found.key) for found in file.issuer),
         *(("approver", found.name, found.key) for found in file.approver),
         *(("notary", found.name, found.key) for found in file.notary),
+        *(("cosigner", found.name, found.cosigner) for found in file.notary if found.cosigner is not None),
     )
     for role, name, key in keyed:
+        if role == "cosigner" and not is_note_name(name):
+            raise TrustError(f"trust: notary {clip(name)}: a cosigner's name holds neither white space nor '+'")
         _refuse_key(role, name, key, allow_test_keys=allow_test_keys)
         if key in roles:
             raise TrustError(
@@ -162,6 +200,11 @@ def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> T
         raise TrustError(
             f"trust: got quorum {file.quorum}, expected at most {len(file.notary)}, the number of notaries"
         )
+    certificates: dict[str, str] = {}
+    for each in file.timestamp:
+        if each.name in certificates.values() or each.certificate in certificates:
+            raise TrustError(f"trust: timestamp {clip(each.name)} is pinned twice", code="trust.name_twice")
+        certificates[each.certificate] = each.name
     return Trust(
         {found.name: found for found in file.origin},
         {found.name: found for found in file.issuer},
@@ -171,6 +214,7 @@ def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> T
         digest(data),
         source,
         roles,
+        {found.name: found for found in file.timestamp},
     )
 
 
@@ -181,6 +225,7 @@ def pin(
     issuer: IssuerPin | None = None,
     approver: ApproverPin | None = None,
     notary: NotaryPin | None = None,
+    timestamp: TimestampPin | None = None,
     allow_test_keys: bool = False,
 ) -> bytes:
     """Return a trust file with pins added; what the user wrote, comments included, stays. A pin already there adds nothing.
@@ -197,6 +242,7 @@ def pin(
         ("issuer", issuer, before.issuers),
         ("approver", approver, before.approvers),
         ("notary", notary, before.notaries),
+        ("timestamp", timestamp, before.timestamps),
     )
     for role, wanted, present in added:
         if wanted is None:
@@ -233,7 +279,7 @@ def unpin(data: bytes, name: str, *, allow_test_keys: bool = False) -> bytes:
     parse_trust(data, source="trust file", allow_test_keys=allow_test_keys)
     document = tomlkit.parse(data.decode("utf-8"))
     removed = 0
-    for role in ("origin", "issuer", "approver", "notary"):
+    for role in ("origin", "issuer", "approver", "notary", "timestamp"):
         tables = document.get(role, [])
         for position in range(len(tables) - 1, -1, -1):
             if tables[position]["name"] == name:

@@ -9,7 +9,7 @@ from ledger.canonical import MAX_INTEGER
 from ledger.entry import ENTRY_SCHEMA
 from ledger.members import TIME_PATTERN, Member
 from ledger.receipt import Receipt
-from verify.report import VERDICT_SCHEMA
+from verify.report import VERDICT_SCHEMA, NativeStatus
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _DIGEST = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
@@ -136,6 +136,23 @@ def verdict_schema() -> dict[str, Any]:
         "accepted": {"type": "array", "items": {"type": "string"}},
         "notes": {"type": "array", "items": {"type": "string"}},
         "path": {"type": "array", "minItems": 1, "items": _DIGEST},
+        "native": _native_schema(),
     }
-    required = [name for name in properties if name not in {"head", "trust", "path"}]
+    required = [name for name in properties if name not in {"head", "trust", "path", "native"}]
     return {"$schema": _DRAFT, "$id": VERDICT_SCHEMA} | _closed("Verdict", properties, required=required)
+
+
+def _native_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what another system's rules say of its document."""
+    text = {"type": "string"}
+    finding = {"name": _NAME, "where": text, "detail": text}
+    properties = {
+        "format": _NAME,
+        "kind": _NAME,
+        "version": _NAME,
+        "status": {"enum": list(get_args(NativeStatus))},
+        "code": _NAME,
+        "found": _INDEX,
+        "findings": {"type": "array", "items": _closed("Native finding", finding, required=["name"])},
+    }
+    return _closed("Native", properties)

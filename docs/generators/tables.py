@@ -16,8 +16,8 @@ _NAMED = {
     r"^[!-*,-~]{1,255}$": "Origin",
 }
 _OBJECTS = (
-    "Issuer", "Producer", "Source", "NextKeys", "Continues", "Actor", "Adapter", "Limit", "Act", "Tool",
-    "CurrencyAmount", "Effect", "WouldHave", "Charge", "Artifact", "Evaluator", "Answer",
+    "Issuer", "Producer", "Source", "NextKeys", "Continues", "Actor", "Adapter", "Limit", "PeriodLimit", "Runbook", "Act",
+    "Tool", "CurrencyAmount", "Effect", "WouldHave", "Charge", "Artifact", "Evaluator", "Answer",
 )  # fmt: skip
 _LISTED = {"Reason": "[Reason](words.md#reasons)", "Json": "any canonical value"}
 

@@ -23,7 +23,7 @@ ELSEWHERE = {"artifact.absent", "artifact.erased"}
 
 def literals():
     found = {}
-    for path in sorted((ROOT / "verify").glob("*.py")):
+    for path in sorted((ROOT / "verify").rglob("*.py")):
         if path.name in {"codes.py", "vectors.py", "vectorchecks.py", "vectorinputs.py"}:
             continue
         for code in LITERAL.findall(path.read_text(encoding="utf-8")):

@@ -35,6 +35,10 @@ roles = ["release"]
 [[notary]]
 name = "notary.example.org"
 key = "{key("notary")}"
+cosigner = "{key("cosigner")}"
+[[timestamp]]
+name = "tsa.example.org"
+certificate = "{HEADER}"
 """
 
 
@@ -48,6 +52,8 @@ def test_a_trust_file_is_read_whole():
     assert trust.issuers["build"].origin == ("ledger.invalid/a",)
     assert trust.approvers["ada"].roles == ("release",)
     assert (trust.quorum, list(trust.notaries)) == (1, ["notary.example.org"])
+    assert trust.notaries["notary.example.org"].cosigner == key("cosigner")
+    assert trust.timestamps["tsa.example.org"].certificate == HEADER
     assert trust.digest == "sha256:" + hashlib.sha256(GOOD.encode()).hexdigest()
 
 
@@ -82,6 +88,16 @@ def test_an_empty_file_pins_nobody():
         (key("ada"), "ed25519:" + "ff" * 32),
         (key("ada"), key("issuer")),
         (key("ada"), key("log")),
+        (key("cosigner"), key("notary")),
+        (key("cosigner"), key("log")),
+        (key("cosigner"), "ed25519:" + "00" * 32),
+        ('name = "notary.example.org"', 'name = "a notary"'),
+        ('name = "notary.example.org"', 'name = "notary+1"'),
+        ("[[timestamp]]", f'[[notary]]\nname = "another"\nkey = "{key("notary")}"\n[[timestamp]]'),
+        ("[[timestamp]]", f'[[notary]]\nname = "another"\nkey = "{key("cosigner")}"\n[[timestamp]]'),
+        ("[[timestamp]]", f'[[notary]]\nname = "notary.example.org"\nkey = "{key("more")}"\n[[timestamp]]'),
+        ("[[timestamp]]", f'[[timestamp]]\nname = "another"\ncertificate = "{HEADER}"\n[[timestamp]]'),
+        ("[[timestamp]]", f'[[timestamp]]\nname = "tsa.example.org"\ncertificate = "{HEADER[:-1]}d"\n[[timestamp]]'),
         ("[[notary]]", f'[[issuer]]\nname = "build"\nkey = "{key("more")}"\n[[notary]]'),
         ("[[notary]]", f'[[origin]]\nname = "ledger.invalid/a"\nlog_key = "{key("more")}"\n[[notary]]'),
     ],
@@ -120,6 +136,15 @@ def test_a_pinned_key_speaks_only_under_its_name_in_its_role_and_for_its_origins
     assert trust.judge_approver("ada", key("other")) == "trust.issuer_mismatch"
     assert trust.judge_approver("bob", key("ada")) == "trust.issuer_mismatch"
     assert trust.judge_approver("bob", key("other")) == "trust.approver_unpinned"
+
+
+def test_a_notary_speaks_only_under_its_name_with_its_key():
+    trust = parse(GOOD)
+    assert trust.judge_notary("notary.example.org", key("notary")) is None
+    assert trust.judge_notary("notary.example.org", key("other")) == "trust.notary_mismatch"
+    assert trust.judge_notary("notary.example.org", key("cosigner")) == "trust.notary_mismatch"
+    assert trust.judge_notary("another", key("notary")) == "trust.notary_mismatch"
+    assert trust.judge_notary("another", key("other")) == "trust.notary_unpinned"
 
 
 def test_pinning_keeps_what_the_user_wrote_and_pinning_again_changes_nothing():

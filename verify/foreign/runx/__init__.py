@@ -1,0 +1,1 @@
+"""Receipts, trees and counter-seals of runx, judged by its own rules."""
