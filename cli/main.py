@@ -24,6 +24,7 @@ _HOMES: Final = {
     "run": "run",
     "resume": "run",
     "close": "run",
+    "budget": "budget",
     "log": "log",
     "show": "show",
     "tree": "show",

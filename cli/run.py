@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from cli.enforce import TimeLimit, budget_of_words, policy_of_file, time_limit_of
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
 from cli.refs import resolve_run
 from cli.text import error_console, escape, print_json, say, say_error, short
@@ -19,14 +20,18 @@ from ledger.canonical import encode
 from ledger.command import CommandEnd, OutputMode, run_command, stripped_environment
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Actor, Adapter
+from ledger.rules.amounts import DURATION
+from ledger.rules.errors import BudgetError, PolicyError
 from ledger.run import Call, Run
+from ledger.spending import Blocked
 from ledger.storage.durable import replace
 from ledger.storage.ledger import Ledger
-from ledger.words import OutcomeStatus, Reason, RunStatus
+from ledger.words import Basis, OutcomeStatus, Reason, RunStatus
 
 __all__ = ["register"]
 
 COULD_NOT_RECORD = 125
+_GRACE_MS = 5_000
 COMMAND = Adapter(name="command", version="1", coverage="one-process")
 """What `ledger run` sees: one process, its streams, its end. Not what the process does elsewhere."""
 
@@ -57,6 +62,9 @@ class _Recorder(TyperCommand):
             return super().invoke(*args)
         except (typer.Exit, typer.Abort):
             raise
+        except (BudgetError, PolicyError) as error:
+            say_error(error)
+            raise typer.Exit(2) from error  # what was asked for is refused; nothing was recorded
         except Exception as error:
             say_error(error)
             raise typer.Exit(COULD_NOT_RECORD) from error
@@ -95,6 +103,19 @@ def run(
     model: Annotated[str, typer.Option(help="With which model.")] = "unknown",
     output: OutputOption = "keep",
     secret_env: SecretOption = [],
+    budget: Annotated[
+        list[str],
+        typer.Option(
+            "--budget",
+            metavar="METER=N",
+            help="A limit, such as seconds=90, 15m or receipts=40; repeatable.",
+            show_default=False,
+        ),
+    ] = [],
+    policy: Annotated[
+        Path | None,
+        typer.Option("--policy", metavar="FILE", help="The policy that it runs under.", show_default=False),
+    ] = None,
     result: ResultOption = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
@@ -108,6 +129,7 @@ def run(
     options = shared(context, ledger, json=json, trust=trust)
     _write_result(result, _report())
     mode, names, secrets = _output(output), _correlation(correlation), _secrets(secret_env)
+    limits, document = budget_of_words(budget), policy_of_file(policy, _name(command))
     opened = Ledger.open(options.folder(), places=options.places)
     started = Run.start(
         opened,
@@ -115,6 +137,8 @@ def run(
         actor=Actor(agent=agent, user=user, model=model),
         correlation=names,
         adapter=COMMAND,
+        limits=limits,
+        policy=document,
         parent=_parent(opened),
         secrets=secrets.values,
     )
@@ -167,6 +191,7 @@ def _record(
     """Run the command inside `run`, close it, say where it is recorded, and exit as the command did."""
     report = _report() | {"run": run.id}
     end: CommandEnd | None = None
+    time = time_limit_of(run.opening.limits)
     try:
         # Should we be killed, this is what names the open run.
         _write_result(result, report)
@@ -181,6 +206,8 @@ def _record(
                 env=_environment(run, call),
                 pty=sys.stdout.isatty(),
                 output=output,
+                limit_ms=None if time is None else time.left(run.elapsed_ms()),
+                grace_ms=_GRACE_MS if time is None else time.kill_ms,
             )
             report |= {
                 "status": end.status,
@@ -188,9 +215,15 @@ def _record(
                 "signal": end.signal,
                 "duration_ms": end.duration_ms,
             }
+            if end.limit_hit and time is not None:
+                _say_limit(call, time, run.elapsed_ms())
             _settle(call, end, secrets)
         status, reason = _run_status(end)
         closed = run.close(status, reason=reason)
+    except Blocked as blocked:
+        run.close(RunStatus.BLOCKED, reason=blocked.reason)
+        _say_result(result, report | {"status": "blocked"})
+        raise
     except Exception:
         _say_result(result, report)
         if end is not None and end.ran:
@@ -206,6 +239,13 @@ def _record(
     elif sys.stderr.isatty():
         say(f"recorded as {short(closed.receipt)}   {program_name()} verify {short(closed.receipt)}", style="dim")
     raise typer.Exit(end.shell_code)
+
+
+def _say_limit(call: Call, time: TimeLimit, elapsed_ms: int) -> None:
+    """Record which limit ended the command."""
+    call.use(DURATION, elapsed_ms, basis=Basis.MEASURED)
+    call.artifact(f"{DURATION}: limit {time.limit}, ended after {elapsed_ms}", name="limit")
+    say(f"the limit {DURATION}={time.limit} ended it after {elapsed_ms} ms", style="bold red")
 
 
 def _environment(run: Run, call: Call) -> dict[str, str]:

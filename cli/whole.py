@@ -12,6 +12,7 @@ from cli.judge import keep, path_between, remember
 from cli.options import Shared
 from cli.parallel import Fold, fold_segments, read
 from cli.progress import progress
+from cli.rules import sources_of
 from cli.saved import Kind, drop, load, save
 from cli.trustfile import read_memory, read_trust
 from cli.watch import InterruptedWorkError, Watch
@@ -57,7 +58,7 @@ def judge_ledger(folder: Path, options: Shared, asked: Options, effort: Effort =
     trust, snapshot = read_trust(options), JournalSnapshot(folder)
     bound = binding(None if trust is None else trust.digest, asked)
     start, notes = _start(snapshot, folder, origin, options, bound, effort)
-    fold = LedgerFold(asked, memory=memory, start=start)
+    fold = LedgerFold(asked, memory=memory, start=start, sources=sources_of(folder, trust))
     left = [each for each in snapshot.files if start is None or each > (start.segment, start.offset)]
     with Watch(effort.max_seconds) as watch, progress("verifying", sum(size for _, size in left)) as advance:
 

@@ -18,13 +18,27 @@ if TYPE_CHECKING:
     from ledger.errors import LedgerError
     from ledger.members import Actor, CurrencyAmount, Limit, Tool
     from ledger.run import Call, NotExecuted, Run
+    from ledger.spending import Blocked
     from ledger.storage.ledger import Ledger
     from ledger.storage.places import Places
 
-__all__ = ["Actor", "Call", "CurrencyAmount", "Ledger", "LedgerError", "Limit", "NotExecuted", "Places", "Run", "Tool"]
+__all__ = [
+    "Actor",
+    "Blocked",
+    "Call",
+    "CurrencyAmount",
+    "Ledger",
+    "LedgerError",
+    "Limit",
+    "NotExecuted",
+    "Places",
+    "Run",
+    "Tool",
+]
 
 _HOMES = {
     "Actor": "ledger.members",
+    "Blocked": "ledger.spending",
     "Call": "ledger.run",
     "CurrencyAmount": "ledger.members",
     "Ledger": "ledger.storage.ledger",

@@ -43,7 +43,9 @@ _PLAIN = r"[ !#-\[\]-~]"
 _NAME: Final = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
 _SCALAR = rf'(?:"{_PLAIN}*"|0|-?[1-9][0-9]{{0,14}}|true|false|null)'
 
-_GROUPS: Final = {"ledger", "run", "children", "intent", "parent_opening"}
+_RULED: Final = ("limits", "policy", "effect", "approvals", "would_have")
+"""Members by which a receipt says that a rule bears on it."""
+_GROUPS: Final = {"ledger", "run", "children", "intent", "parent_opening", "continues", *_RULED}
 """Members of a receipt that a match gives by name."""
 
 _KIND: Final = b'"kind":"'
@@ -70,6 +72,10 @@ class Facts(NamedTuple):
     intent: str | None = None
     parent_opening: str | None = None
     receipt: Receipt | None = None
+    continues: str | None = None
+    """The run that an opening follows."""
+    ruled: bool = False
+    """Whether it has limits, a policy, an effect, approvals, or what a policy would have said."""
 
 
 def read_facts(payload: bytes) -> Facts:
@@ -100,6 +106,8 @@ def facts_of(receipt: Receipt) -> Facts:
         receipt.intent if isinstance(receipt, Outcome | Resolution) else None,
         receipt.parent_opening if isinstance(receipt, Opening) else None,
         receipt,
+        receipt.continues if isinstance(receipt, Opening) else None,
+        any(getattr(receipt, member, None) for member in _RULED),
     )
 
 
@@ -120,6 +128,7 @@ def match_facts(payload: bytes) -> Facts | None:
         if free is not None and not _is_canonical(free):
             return None
     run, children, intent, parent = get("run"), get("children"), get("intent"), get("parent_opening")
+    continues = get("continues")
     return Facts(
         hint.decode(),
         found["ledger"].decode(),
@@ -129,6 +138,9 @@ def match_facts(payload: bytes) -> Facts | None:
         tuple(children[2:-2].decode().split('","')) if children else (),
         None if intent is None else intent.decode(),
         None if parent is None else parent.decode(),
+        None,
+        None if continues is None else continues.decode(),
+        "policy" in found and any(map(get, _RULED)),
     )
 
 

@@ -19,8 +19,9 @@ from ledger.envelope import Envelope
 from ledger.errors import NotFoundError, StorageError, clip
 from ledger.members import Artifact
 from ledger.receipt import MAX_CHILDREN, Opening, Receipt, Step, parse_receipt
+from ledger.rules.instant import ms_of
 from ledger.storage.artifacts import SALTED_BELOW_BYTES, salted_bytes
-from ledger.storage.clock import nonce, now
+from ledger.storage.clock import monotonic_ms, nonce, now
 from ledger.storage.ledger import PRODUCER, Ledger
 
 __all__ = [
@@ -48,17 +49,31 @@ _FEW_CHILDREN: Final = 1_500
 class Recorder:
     """Where one run is recorded. Threads may share it."""
 
-    def __init__(self, ledger: Ledger, opening: Opening, id_: str) -> None:
+    def __init__(
+        self, ledger: Ledger, opening: Opening, id_: str, *, root: str | None = None, limited: bool = False
+    ) -> None:
         self.ledger: Final = ledger
         self.opening: Final = opening
         self.id: Final = id_
         self.mutex: Final = threading.Lock()
         """Guards what the scopes gather."""
+        self.root: Final = root or id_
+        """The outermost run of the tree."""
+        self.limited: Final = limited
+        """Whether this run or one above it has limits."""
+        self.started_ms: int | None = None
+        """When the run opened on the monotonic clock, where this process opened it."""
         self._salt = _read_salt(ledger, opening)
 
     def common(self) -> dict[str, Any]:
         """Return the members that every receipt of the run has, with a new nonce and the time."""
         return {**common_of(self.ledger), "run": self.id}
+
+    def elapsed_ms(self) -> int:
+        """Return how long the run has gone on: by the monotonic clock, or by the times of opening and now in another process."""
+        if self.started_ms is not None:
+            return monotonic_ms() - self.started_ms
+        return max(0, ms_of(now()) - ms_of(self.opening.issued_at))
 
     def keep(self, content: bytes, media_type: str, name: str) -> Artifact:
         """Return the reference of content that is staged: durable with the next commit."""

@@ -28,15 +28,18 @@ from ledger.digest import digest
 from ledger.envelope import Envelope
 from ledger.errors import AlreadyClosedError, clip
 from ledger.members import Actor, Adapter, Artifact, Limit
+from ledger.policing import policy_for
 from ledger.receipt import Opening, Outcome
 from ledger.recorder import Recorder, common_of, exception_name, explain, opening_of, reference_bytes, shielded
+from ledger.rules.policy_file import PolicyDocument
 from ledger.scope import Call, NotExecuted, Scope, StepBlock
+from ledger.spending import Blocked, Spending, limits_of, root_of
 from ledger.storage.clock import monotonic_ms, random_bytes
 from ledger.storage.ledger import Ledger, Position
 from ledger.storage.writer import View
 from ledger.words import Kind, OutcomeStatus, Reason, RunStatus
 
-__all__ = ["Call", "NotExecuted", "Run", "RunOptions", "StepBlock", "close_run"]
+__all__ = ["Blocked", "Call", "NotExecuted", "Run", "RunOptions", "StepBlock", "close_run"]
 
 PYTHON: Final = Adapter(name="python", version="1", coverage="reported-calls")
 """The adapter of this API: it sees the calls that the program tells it of, and nothing else."""
@@ -53,6 +56,10 @@ class RunOptions(TypedDict, total=False):
     """Names of this work elsewhere, such as a ticket; carried unchanged."""
     limits: Sequence[Limit]
     """Limits on meters."""
+    budget: Mapping[str, int | str] | None
+    """Limits as people write them: `{"usd": "0.50", "seconds": 90, "tool_calls": 60}`."""
+    policy: bytes | None
+    """A policy document; it is kept, and calls are decided under it. Without it: that of the run it is part of or follows."""
     adapter: Adapter
     """What carries the run out and what it sees."""
     program: str | None
@@ -73,7 +80,10 @@ class Run(Scope):
     def __init__(
         self, ledger: Ledger, opening: Opening, id_: str, *, drives: bool, secrets: Secrets | None = None
     ) -> None:
-        super().__init__(Recorder(ledger, opening, id_), 0, secrets or Secrets())
+        root, limited = (id_, bool(opening.limits))
+        if opening.parent_opening is not None:
+            root, limited = root_of(ledger.reader, id_)
+        super().__init__(Recorder(ledger, opening, id_, root=root, limited=limited), 0, secrets or Secrets())
         self.ledger: Final = ledger
         self.opening: Final = opening
         self.id: Final = id_
@@ -90,11 +100,18 @@ class Run(Scope):
 
         Raises:
             ArgumentsError: an option outside its form; nothing was recorded.
+            PolicyError: no policy, or one that allows more than the run above or before; nothing was recorded.
+            BudgetError: a limit outside its form; nothing was recorded.
+            Blocked: a limit of the run that starts it does not let it.
             AdmissionError: the parent is closed, or runs nest too deep.
         """
         actor, parent = options.get("actor"), options.get("parent")
         correlation = options.get("correlation")
         secrets = Secrets.of(options.get("secrets"))
+        limits = limits_of(options.get("limits", ()), options.get("budget"))
+        policy = policy_for(
+            ledger, options.get("policy"), parent=parent[0] if parent else None, continues=options.get("continues")
+        )
         salt = random_bytes(32)
         artifact = Artifact(
             digest=digest(salt),
@@ -111,11 +128,12 @@ class Run(Scope):
                 name=name,
                 actor=actor,
                 adapter=options.get("adapter", PYTHON),
-                limits=tuple(options.get("limits", ())),
+                limits=limits,
+                policy=None if policy is None else policy.digest,
                 program=options.get("program"),
                 document=options.get("document"),
                 correlation=dict(correlation) if correlation else None,
-                artifacts=(artifact,),
+                artifacts=(artifact,) if policy is None else (artifact, _kept(policy)),
                 continues=options.get("continues"),
                 parent_opening=parent[0] if parent else None,
                 parent_intent=parent[1] if parent else None,
@@ -123,8 +141,13 @@ class Run(Scope):
         except ValidationError as error:
             raise explain("run", error) from error
         ledger.artifacts.stage(salt)
-        position = ledger.append(ledger.seal(opening))
-        return cls(ledger, opening, position.receipt, drives=True, secrets=secrets)
+        if policy is not None:
+            ledger.artifacts.stage(policy.data)
+        started_ms = monotonic_ms()
+        position = _open(ledger, opening)
+        run = cls(ledger, opening, position.receipt, drives=True, secrets=secrets)
+        run._recorder.started_ms = started_ms
+        return run
 
     @classmethod
     def attach(cls, ledger: Ledger, id_: str, *, secrets: Mapping[str, str] | None = None) -> Run:
@@ -147,6 +170,10 @@ class Run(Scope):
         run = cls(ledger, _open_opening(ledger, id_), id_, drives=True, secrets=Secrets.of(secrets))
         run._started_ms = None
         return run
+
+    def elapsed_ms(self) -> int:
+        """Return how long the run has gone on."""
+        return self._recorder.elapsed_ms()
 
     def environment(self, call: Call | None = None) -> dict[str, str]:
         """Return what a child process needs to record into this ledger, as a child run of this one."""
@@ -184,6 +211,8 @@ class Run(Scope):
             return
         if kind is None:
             self.close()
+        elif isinstance(value, Blocked):
+            self.close(self.status or RunStatus.BLOCKED, reason=value.reason)
         elif issubclass(kind, Exception):
             self.close(self.status or RunStatus.FAILED, reason=Reason.RUN_EXCEPTION, error=exception_name(kind))
         else:
@@ -196,6 +225,30 @@ class Run(Scope):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         await shielded(self.__exit__, kind, value, trace)
+
+
+def _kept(policy: PolicyDocument) -> Artifact:
+    size_bytes = len(policy.data)
+    return Artifact(
+        digest=policy.digest, media_type="application/json", name="policy", size_bytes=size_bytes, salted=False
+    )
+
+
+def _open(ledger: Ledger, opening: Opening) -> Position:
+    """Return where an opening stands; a child run's is admitted by the budgets above it."""
+    parent = opening.parent_opening
+    sealed = ledger.seal(opening)
+    if parent is None:
+        return ledger.append(sealed)
+    root, limited = root_of(ledger.reader, parent)
+
+    def build(view: View) -> list[Envelope]:
+        if limited:
+            spending = Spending.of(ledger)
+            spending.admit_child(root, parent, opening.parent_intent, opening.limits, size=view.size)
+        return [sealed]
+
+    return ledger.commit(build)[-1]
 
 
 def close_run(
@@ -223,6 +276,7 @@ def close_run(
     recorder = Recorder(ledger, opening_of(ledger, id_), id_)
     kept_artifacts = tuple(artifacts)
     references_bytes = sum(reference_bytes(each.name, each.media_type) for each in kept_artifacts)
+    root, limited = root_of(ledger.reader, id_)
     closes = False
 
     def build(view: View) -> list[Envelope]:
@@ -248,6 +302,7 @@ def close_run(
             reason=reason,
             error=error,
             duration_ms="unknown" if duration_ms is None else duration_ms,
+            totals=Spending.of(ledger).totals(root, id_, size=view.size) if limited else (),
             artifacts=kept_artifacts,
             children=(id_, *kept),
         )
@@ -257,6 +312,8 @@ def close_run(
         while True:
             positions = ledger.commit(build)
             if closes:
+                if id_ == root:
+                    Spending.of(ledger).forget(root)
                 return positions[-1]
     except ValidationError as invalid:
         raise explain("close", invalid) from invalid

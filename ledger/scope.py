@@ -9,18 +9,19 @@ Source: docs/spec/receipts.md, docs/spec/trees.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
 from ledger.arguments import ArgumentsError, Secrets, content_of, inline_members, text_of
-from ledger.canonical import JsonObject
+from ledger.canonical import MAX_INTEGER, JsonObject
 from ledger.envelope import Envelope
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Act, Artifact, Charge, CurrencyAmount, Effect, Name, Tool
-from ledger.receipt import Intent, Outcome, Step, act_digest
+from ledger.policing import decide_call
+from ledger.receipt import Decision, Intent, Outcome, Step, WouldHave, act_digest
 from ledger.recorder import (
     MAX_ARTIFACTS,
     MAX_REFERENCES_BYTES,
@@ -31,6 +32,12 @@ from ledger.recorder import (
     reference_bytes,
     shielded,
 )
+from ledger.rules.amounts import COUNTED_METERS, DURATION, read_amounts
+from ledger.rules.budget import Refused
+from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
+from ledger.rules.policy import Answer
+from ledger.rules.policy import Decision as PolicyDecision
+from ledger.spending import Blocked, Spending, charges_of
 from ledger.storage.admission import STEP_LEVELS
 from ledger.storage.clock import monotonic_ms
 from ledger.storage.ledger import Position
@@ -91,6 +98,7 @@ class Scope:
         amount: CurrencyAmount | None = None,
         precondition: str | None = None,
         effect_key: str | None = None,
+        reserve: Mapping[str, int | str] | None = None,
     ) -> Call:
         """Return a call to make inside a `with` (or `async with`): its intent is durable when the block is entered.
 
@@ -106,10 +114,13 @@ class Scope:
             amount: The amount the act moves.
             precondition: Digest of the state that was looked at.
             effect_key: Names the effect across retries.
+            reserve: What to set aside before the act, by meter: integers, `unknown`, or decimal text for `usd` and its like.
+                Under a money limit it says what the act costs; zero is said.
 
         Raises:
             ArgumentsError: arguments outside the canonical profile, with the path, or another value outside its form; nothing
                 was recorded.
+            BudgetError: a meter or an amount to reserve outside its form.
             AdmissionError: steps and calls nest too deep.
         """
         self._refuse_too_deep("call")
@@ -140,12 +151,13 @@ class Scope:
             effect = Effect(key=effect_key, attempt=1) if effect_key is not None else None
         except ValidationError as error:
             raise explain("call", error) from error
+        reserved = charges_of(read_amounts(reserve or {}))
         artifacts: tuple[Artifact, ...] = ()
         if kept is not None:
             # Last: arguments of a call that is refused are kept nowhere.
             artifacts = (self._recorder.keep(*kept, "arguments"),)
             act = act.model_copy(update={"arguments_digest": artifacts[0].digest})
-        return Call(self._recorder, self, act, effect, artifacts, cut)
+        return Call(self._recorder, self, act, effect, artifacts, cut, reserved, arguments)
 
     def artifact(
         self,
@@ -244,8 +256,13 @@ class Call(Scope):
         effect: Effect | None,
         artifacts: tuple[Artifact, ...],
         secrets: Secrets,
+        reserved: tuple[Charge, ...] = (),
+        arguments: JsonObject | None = None,
     ) -> None:
         super().__init__(recorder, parent._level + 1, secrets)
+        self._reserved = reserved
+        self._arguments = arguments
+        self._limited: frozenset[str] = frozenset()
         self.act: Final = act
         self.act_digest: Final = act_digest(
             act,
@@ -276,6 +293,15 @@ class Call(Scope):
     @result.setter
     def result(self, value: bytes | str | JsonObject) -> None:
         self._result = self._secrets.content_of(value, "result")
+
+    @property
+    def idempotency_token(self) -> str:
+        """What a provider can deduplicate this attempt by, once the block of a call with an effect key is entered."""
+        if self._effect is None or not self.intent:
+            raise ArgumentsError(
+                "call: it has no attempt of an effect", hint="give it an effect_key and enter its block"
+            )
+        return idempotency_token(self._effect.key, self._effect.attempt)
 
     def use(self, meter: str, amount: int, *, basis: Basis | str = Basis.REPORTED) -> None:
         """Record what the act used: a meter with its unit in the name, such as `prompt_tokens` or `usd_micro`."""
@@ -325,11 +351,83 @@ class Call(Scope):
             act=self.act,
             act_digest=self.act_digest,
             effect=self._effect,
+            reserved=self._reserved,
             artifacts=self._intent_artifacts,
         )
-        self.intent = recorder.ledger.append(recorder.ledger.envelope(intent)).receipt
+        if recorder.limited or self._effect is not None or recorder.opening.policy is not None:
+            self.intent = self._admit(intent)
+        else:
+            self.intent = recorder.ledger.append(recorder.ledger.envelope(intent)).receipt
         self._started_ms = monotonic_ms()
         return self
+
+    def _admit(self, intent: Intent) -> str:
+        """Return the id of the intent, which stands in one commit with what it sets aside.
+
+        Raises:
+            Blocked: a policy, an effect or a limit does not admit it; a decision that says so is recorded.
+        """
+        recorder, blocked, decided = self._recorder, None, None
+        policy = recorder.opening.policy
+        if policy is not None:
+            decided = decide_call(recorder.ledger, policy, intent.act, self._arguments)
+            intent = intent.model_copy(
+                update={
+                    "policy": policy,
+                    "rule": decided.rule,
+                    "would_have": _would_have(decided) if decided.runs else None,
+                }
+            )
+
+        def build(view: View) -> list[Envelope]:
+            nonlocal blocked
+            blocked, admitted = None, intent
+            spending = Spending.of(recorder.ledger)
+            if decided is not None and not decided.runs:
+                blocked = _denied(decided)
+            if blocked is None and intent.effect is not None:
+                begun = spending.admit_effect(intent.act, intent.act_digest, intent.effect.key, size=view.size)
+                if isinstance(begun, Blocked):
+                    blocked = begun
+                else:
+                    self._effect = Effect(key=intent.effect.key, attempt=begun.attempt)
+                    admitted = admitted.model_copy(update={"effect": self._effect, "lease_ms": DEFAULT_LEASE_MS})
+            if blocked is None and recorder.limited:
+                found = spending.admit(
+                    recorder.root, recorder.id, self._reserved, size=view.size, elapsed_ms=recorder.elapsed_ms()
+                )
+                self._limited = spending.limited(recorder.root, recorder.id, size=view.size)
+                if isinstance(found, Refused):
+                    blocked = Blocked(found.reason, found.message, refused=found)
+            made = admitted if blocked is None else _decision(recorder, intent, blocked, decided)
+            return [recorder.ledger.envelope(made)]
+
+        position = recorder.ledger.commit(build)[-1]
+        if blocked is not None:
+            self._parent._adopt(position.receipt)
+            raise blocked
+        return position.receipt
+
+    def _charges(self, status: OutcomeStatus) -> tuple[Charge, ...]:
+        """Return what the act cost: what was used of meters that are limited or were set aside, and what is released."""
+        meters = {charge.meter: charge.reserved for charge in self._reserved}
+        used: dict[str, tuple[int, Basis]] = {}
+        for charge in self._usage:
+            if charge.meter in COUNTED_METERS or charge.meter == DURATION:
+                continue
+            if isinstance(charge.settled, int) and (charge.meter in meters or charge.meter in self._limited):
+                used[charge.meter] = (charge.settled + used.get(charge.meter, (0,))[0], charge.basis)
+        charges = [
+            Charge(meter=meter, settled=min(amount, MAX_INTEGER), basis=basis)
+            for meter, (amount, basis) in used.items()
+        ]
+        if status == OutcomeStatus.FAILED:
+            charges += [
+                Charge(meter=meter, released=amount, basis=Basis.MEASURED)
+                for meter, amount in meters.items()
+                if meter not in used and isinstance(amount, int)
+            ]
+        return tuple(charges)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -337,6 +435,9 @@ class Call(Scope):
         recorder, children = self._recorder, self._take_children()
         duration_ms = monotonic_ms() - self._started_ms
         status, reason = self._ended or _ending(kind)
+        if self._effect is not None and status == OutcomeStatus.FAILED and reason not in PROOFS_OF_NOTHING:
+            # Without proof that nothing was done, an effect may have happened.
+            status = OutcomeStatus.AMBIGUOUS
         artifacts = list(self._artifacts)
         if self._result is not None:
             artifacts.append(recorder.keep(*self._result, "result"))
@@ -356,6 +457,7 @@ class Call(Scope):
                 exit_code=self._exit_code,
                 signal=self._signal,
                 duration_ms=duration_ms,
+                charges=self._charges(status),
                 usage=tuple(self._usage),
                 artifacts=tuple(artifacts),
                 children=(self.intent, *kept),
@@ -376,6 +478,41 @@ class Call(Scope):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         await shielded(self.__exit__, kind, value, trace)
+
+
+def _denied(decided: PolicyDecision) -> Blocked:
+    asks = decided.answer is Answer.ASK
+    said = "needs an approval, which nothing gives yet" if asks else "is denied"
+    return Blocked(decided.reason or Reason.POLICY_DENIED, f"policy: the act {said}, by {decided.rule or 'default'}")
+
+
+def _would_have(decided: PolicyDecision) -> WouldHave | None:
+    if decided.answer is Answer.ALLOW or decided.reason is None:
+        return None
+    return WouldHave(status="denied" if decided.answer is Answer.DENY else "waiting", reason=decided.reason)
+
+
+def _decision(recorder: Recorder, intent: Intent, blocked: Blocked, decided: PolicyDecision | None) -> Decision:
+    waits, refused = blocked.reason is Reason.APPROVAL_REQUIRED, blocked.refused
+    by_policy = decided is not None and not decided.runs
+    return Decision(
+        **recorder.common(),
+        act=intent.act,
+        act_digest=intent.act_digest,
+        status="waiting" if waits else "denied" if by_policy else "blocked",
+        rule=intent.rule if by_policy else None,
+        policy=intent.policy,
+        roles=decided.roles if decided is not None and by_policy else (),
+        reason=blocked.reason,
+        effect=intent.effect,
+        meter=None if refused is None else refused.meter,
+        limit=None if refused is None else refused.limit,
+        spent=None if refused is None else refused.spent,
+        reserved=None if refused is None else refused.reserved,
+        asked=None if refused is None else refused.asked,  # type: ignore[arg-type]  # an amount or `unknown`
+        needed=max(1, decided.needed if decided is not None and by_policy else 1) if waits else None,
+        artifacts=intent.artifacts,
+    )
 
 
 def _ending(kind: type[BaseException] | None) -> tuple[OutcomeStatus, Reason | None]:

@@ -35,12 +35,14 @@ from verify.proof import leaf_hash, verify_inclusion
 from verify.range import check_range
 from verify.receipts import Issuers, read_reported
 from verify.report import Coverage, Covered, Report, Verdict
+from verify.rules import NAME as RULES
+from verify.rules import RuleRow, replay_run
 from verify.trust import Trust
 
 __all__ = ["verify_bundle"]
 
 _NAMES: Final = (
-    "subject", "entries", "inclusion", "keyring", "heads", "head signatures", "receipts", "seals", "trees", "attribution",
+    "subject", "entries", "inclusion", "keyring", "heads", "head signatures", "receipts", "seals", "trees", "attribution", RULES,
     "log key", "issuers", "memory",
 )  # fmt: skip
 _INDEX = re.compile(rb'"index":([0-9]{1,16}),')
@@ -95,6 +97,7 @@ class _Judge:
         self._keyring_indices: list[int] = []
         self._issuers = Issuers()
         self._leaves: dict[str, Leaf] = {}
+        self._rows: dict[str, RuleRow] = {}
         self._unread: set[str] = set()
         self._signed = False
         self._span = parse_range(bundle.subject)
@@ -333,6 +336,9 @@ class _Judge:
             report.find("receipts", "receipt.foreign_ledger", where=shown.where, message=message)
         sealed = self._check_seal(shown, facts)
         self._issuers.see(facts, shown.entry.index)
+        self._rows[shown.entry.receipt] = RuleRow(
+            shown.entry.index, shown.entry.receipt, shown.envelope.payload, shown.entry.recorded_at[:-1].encode("ascii")
+        )
         self._leaves[shown.entry.receipt] = Leaf(shown.entry.index, shown.entry.receipt, facts, sealed)
 
     def _check_seal(self, shown: _Shown, facts: Facts) -> bool:
@@ -373,6 +379,7 @@ class _Judge:
         tree = branch.walk(top)
         report.ran("trees", len(tree))
         self._tree = {leaf.id for leaf in tree}
+        self._check_rules(top)
         branch.check_edges(leaf for leaf in self._leaves.values() if leaf.id not in self._tree)
         report.skip(
             "chain", "check.not_asked", "the chain from entry 0 is covered by the root of the head", asked=False
@@ -384,8 +391,26 @@ class _Judge:
             report.find("runs", "run.open", where=f"run {subject.facts.run}")
         return branch.attribute(subject, tree)
 
+    def _check_rules(self, top: Leaf) -> None:
+        """Replay budgets and policies over a whole closed run; what stands outside of it is not here."""
+        if top.facts.kind != "run":
+            self._report.skip(
+                RULES, "check.not_asked", "only a whole run shows whether its rules were kept", asked=False
+            )
+            return
+        replay_run(
+            self._report,
+            [self._rows[id_] for id_ in sorted(self._tree, key=lambda id_: self._leaves[id_].index)],
+            self._document,
+        )
+
+    def _document(self, name: str) -> bytes | None:
+        data = next((each.data for each in self._bundle.artifacts if each.digest == name), None)
+        return data if data is not None and digest(data) == name else None
+
     def _check_range(self, span: tuple[int, int], items: list[_Shown]) -> tuple[Covered, tuple[str, ...]]:
         start, stop = span
+        self._report.skip(RULES, "check.not_asked", "a range does not hold all that rules bear on", asked=False)
         self._tree = {leaf.id for leaf in self._leaves.values() if start <= leaf.index < stop}
         entries = [(shown.entry, shown.entry_bytes) for shown in items]
         covered = check_range(

@@ -32,10 +32,10 @@ from verify.report import Report
 
 __all__ = ["ChainFold", "ChainPoint", "Consume", "Rows", "Segment"]
 
-Rows: TypeAlias = list[tuple[int, str, bytes, bytes]]
-"""Index, receipt id in hexadecimal, payload, and the bytes of the line after it, for each entry of a commit.
+Rows: TypeAlias = list[tuple[int, str, bytes, bytes, bytes]]
+"""Index, receipt id in hexadecimal, payload, the bytes of the line after it, and the time (without the Z), of each entry of a commit.
 
-The last three are empty where the entry, its envelope or its receipt id could not be read.
+The last four are empty where the entry, its envelope or its receipt id could not be read.
 """
 Consume: TypeAlias = Callable[[Rows], None]
 
@@ -254,7 +254,7 @@ class ChainFold:
                         self._step_back(index, time, last_time)
                     last_time = time
                     if rows is not None:
-                        rows.append((index, hex_, payload, tail))
+                        rows.append((index, hex_, payload, tail, time))
                     index += 1
                     position = end + 1
                     # The first `"kind":"` of a header or key is the member itself; in other receipts it may be anything.
@@ -332,7 +332,7 @@ class ChainFold:
             self._add_unread()
         elif self._consume is not None:
             tail = line[len(line) - len(envelope_bytes) - 1 + len(b'{"payload":') + len(envelope.payload) :]
-            pending.rows.append((entry.index, entry.receipt[7:], envelope.payload, tail))
+            pending.rows.append((entry.index, entry.receipt[7:], envelope.payload, tail, time))
         self._keyring_entry(entry.index, entry.receipt, None if envelope is None else envelope_bytes)
         pending.index = entry.index + 1
 
@@ -343,7 +343,7 @@ class ChainFold:
     def _add_unread(self) -> None:
         """Tell whoever takes the receipts that one is there which cannot be read."""
         if self._consume is not None:
-            self._pending.rows.append((self._pending.index, "", b"", b""))
+            self._pending.rows.append((self._pending.index, "", b"", b"", b""))
 
     def _skip_entry(self) -> None:
         """Go on after a line that is no entry: what stands before and after it can no longer be joined."""

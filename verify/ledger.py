@@ -25,13 +25,14 @@ from verify.parallel import Part, join_receipts
 from verify.pins import check_issuers, check_log, trust_used
 from verify.receipts import ReceiptFold
 from verify.report import Coverage, Covered, Report, Verdict
+from verify.rules import NAME, RuleFold, RuleSources, approvers_of
 from verify.state import LedgerCounts, LedgerState, counts_of
 from verify.trust import Trust
 
 __all__ = ["LedgerFold", "verify_ledger"]
 
 _NAMES: Final = ("journal", "chain", "ids", "keyring", "heads", "head signatures")
-_FULL_NAMES: Final = ("receipts", "seals", "trees", "attribution")
+_FULL_NAMES: Final = ("receipts", "seals", "trees", "attribution", NAME)
 _RECEIPT = re.compile(rb'"receipt":"sha256:([0-9a-f]{64})","recorded_at":"')
 _MEMORY_CODES: Final = {
     Relation.FIRST_SEEN: "head.first_seen",
@@ -49,6 +50,7 @@ def verify_ledger(
     options: Options = Options(),  # noqa: B008  frozen
     consistency: Consistency | None = None,
     subject: str = "ledger",
+    sources: RuleSources | None = None,
 ) -> Verdict:
     """Return the verdict on a ledger.
 
@@ -59,8 +61,9 @@ def verify_ledger(
         options: what is asked for.
         consistency: gives proofs between two sizes of the ledger, where something can.
         subject: what the verdict calls the ledger.
+        sources: what the rules are re-proved with besides; the approvers of `trust` alone where None.
     """
-    fold = LedgerFold(options, memory=memory)
+    fold = LedgerFold(options, memory=memory, sources=sources or RuleSources(approvers_of(trust)))
     for segment in segments:
         fold.feed(segment)
     return fold.judge(segments, trust=trust, memory=memory, consistency=consistency, subject=subject)
@@ -80,6 +83,7 @@ class LedgerFold:
         *,
         memory: bytes | None = None,
         start: LedgerState | None = None,
+        sources: RuleSources = RuleSources(),  # noqa: B008  frozen
     ) -> None:
         self._options = options
         self._start = start
@@ -87,7 +91,8 @@ class LedgerFold:
         self._report = report = Report() if start is None or start.good else Report.resume(start.report)
         report.expect(*_NAMES, *(() if options.bytes_only else _FULL_NAMES), "log key")
         report.expect(*(() if options.bytes_only else ("issuers",)), "memory", *((GIVEN,) if options.heads else ()))
-        self._receipts = None if options.bytes_only else ReceiptFold(report)
+        self._rules = RuleFold(sources)
+        self._receipts = None if options.bytes_only else ReceiptFold(report, rules=self._rules)
         self._before = LedgerCounts()
         self.watch = _size_of(memory)
         self.chain = ChainFold(
@@ -147,7 +152,9 @@ class LedgerFold:
         return True
 
     def state(self, *, good: bool) -> LedgerState | None:
-        """Return the state to go on from, None where the entries so far do not end a commit or a head does not hold.
+        """Return the state to go on from, None where there is none.
+
+        The entries so far must end a commit, and their head must hold.
 
         Args:
             good: whether the verdict on what was folded was good, and the next one is to be on what follows only.
@@ -198,6 +205,7 @@ class LedgerFold:
         if receipts is None:
             report.notes.append("bytes only: schemas, seals, trees and issuers were not looked at")
         else:
+            self._rules.judge(report, self._before.ruled)
             covered = _finish_receipts(report, receipts, options, self._before, stopped=bool(stopped))
         remember = None
         if chain.heads.keyring is not None:

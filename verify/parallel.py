@@ -24,6 +24,7 @@ from verify.options import Options
 from verify.proof import FoldState, RootFold
 from verify.receipts import Issuers, ReceiptFold
 from verify.report import Report
+from verify.rules import ApartRules, RuleFold, RulePart
 from verify.tree import Find, TreeFold
 from verify.treepart import PartTrees, TreePart, fits, join_trees
 
@@ -56,13 +57,14 @@ class Informed:
 
 @dataclass(frozen=True, slots=True)
 class PartReceipts:
-    """The receipts of a part: the origin assumed, counts, issuers and trees."""
+    """The receipts of a part: the origin assumed, counts, issuers, trees, and what rules bear on."""
 
     origin: str | None
     receipts: int
     own_seals: int
     issuers: Issuers
     trees: TreePart
+    rules: RulePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def fold_part(
         options: what is asked for.
     """
     report = _Clean()
-    receipts, trees = None, None
+    receipts, trees, rules = None, None, ApartRules()
     if not options.bytes_only:
 
         def made(find: Find) -> TreeFold:
@@ -158,7 +160,7 @@ def fold_part(
             trees = PartTrees(find)
             return trees
 
-        receipts = ReceiptFold(report, made)
+        receipts = ReceiptFold(report, made, rules)
         receipts.origin = origin
     try:
         chain = ChainFold(
@@ -176,7 +178,9 @@ def fold_part(
         return None
     judged = None
     if receipts is not None and trees is not None:
-        judged = PartReceipts(origin, receipts.receipts, receipts.own_seals, receipts.issuers, trees.part())
+        judged = PartReceipts(
+            origin, receipts.receipts, receipts.own_seals, receipts.issuers, trees.part(), rules.part()
+        )
     return Part(start, end, len(segment.data), chain.heads.totals(), chain.ids, tuple(report.informed), judged)
 
 
@@ -184,6 +188,8 @@ def join_receipts(fold: ReceiptFold, part: PartReceipts) -> bool:
     """Return whether the receipts of a part were joined; where not, nothing changed."""
     if fold.origin != part.origin or not fits(fold.trees, part.trees):
         return False
+    if isinstance(fold.rules, RuleFold):
+        fold.rules.join(part.rules)
     fold.receipts += part.receipts
     fold.own_seals += part.own_seals
     join_trees(fold.trees, part.trees, fold.issuers.join(part.issuers))

@@ -16,6 +16,7 @@ from ledger.keys import parse_base64, verify_signature
 from ledger.words import SEALED_KINDS
 from verify.chain import Rows
 from verify.report import Covered, Report
+from verify.rules import ApartRules, RuleFold, RuleSources, RuleState
 from verify.tree import Find, TreeFold, TreeState
 
 __all__ = ["Issuers", "ReceiptFold", "ReceiptState", "read_reported", "role_of", "stated_run"]
@@ -45,7 +46,7 @@ def _verified(rows: Rows) -> list[str]:
     Signatures are verified faster one after the other than each between other work.
     """
     found = []
-    for _, _, payload, tail in rows:
+    for _, _, payload, tail, _ in rows:
         key = ""
         # The chain has matched what begins like this to the letter, base64 included.
         if len(tail) == _USUAL_LENGTH and tail.startswith(_USUAL_SEAL) and tail.endswith(_USUAL_END):
@@ -135,13 +136,20 @@ class ReceiptState:
     own_seals: int = 0
     issuers: Issuers = field(default_factory=Issuers)
     trees: TreeState = field(default_factory=TreeState)
+    rules: RuleState = field(default_factory=RuleState)
 
 
 class ReceiptFold:
     """Takes the committed entries of a ledger and checks their receipts."""
 
-    def __init__(self, report: Report, trees: Callable[[Find], TreeFold] = TreeFold) -> None:
+    def __init__(
+        self,
+        report: Report,
+        trees: Callable[[Find], TreeFold] = TreeFold,
+        rules: RuleFold | ApartRules | None = None,
+    ) -> None:
         self._report = report
+        self.rules: RuleFold | ApartRules = RuleFold(RuleSources()) if rules is None else rules
         self.issuers = Issuers()
         self.trees = trees(self._find)
         self.receipts = 0
@@ -151,7 +159,8 @@ class ReceiptFold:
     def take(self, rows: Rows) -> None:
         """Check the receipts of commits."""
         report, issuers, trees = self._report, self.issuers, self.trees
-        for (index, hex_, payload, tail), verified in zip(rows, _verified(rows), strict=True):
+        rule, skips = self.rules.take, self.rules.skips
+        for (index, hex_, payload, tail, time), verified in zip(rows, _verified(rows), strict=True):
             sealed = tail != _UNSEALED
             facts = read_reported(payload, index, report) if not sealed or tail.startswith(_RECEIPT_TYPE) else None
             if facts is None:
@@ -171,17 +180,24 @@ class ReceiptFold:
                     sealed = self._check_seal(index, facts, payload, tail)
             elif facts.kind in _SEALED:
                 report.find("seals", "seal.absent", where=f"entry {index}", message=f"a {facts.kind} without its seal")
-            trees.add(index, "sha256:" + hex_, facts, issuers.see(facts, index), sealed=sealed)
+            id_, kind = "sha256:" + hex_, facts.kind
+            trees.add(index, id_, facts, issuers.see(facts, index), sealed=sealed)
+            # Most receipts say nothing to rules: calls of runs that nothing rules.
+            if kind not in {"outcome", "intent"} or facts.ruled or not skips(facts.run):
+                rule(index, id_, facts, payload, time)
 
     def state(self) -> ReceiptState:
         """Return the state to resume from; it shares what it holds with the fold, which is not used after."""
-        return ReceiptState(self.origin, self.receipts, self.own_seals, self.issuers, self.trees.state())
+        rules = self.rules.state() if isinstance(self.rules, RuleFold) else RuleState()
+        return ReceiptState(self.origin, self.receipts, self.own_seals, self.issuers, self.trees.state(), rules)
 
     def resume(self, state: ReceiptState) -> None:
         """Go on from a state."""
         self.origin, self.receipts, self.own_seals = state.origin, state.receipts, state.own_seals
         self.issuers = state.issuers
         self.trees.resume(state.trees)
+        if isinstance(self.rules, RuleFold):
+            self.rules.resume(state.rules)
 
     def _unread(self, index: int, hex_: str, payload: bytes, tail: bytes) -> None:
         """Take an entry whose receipt cannot be read: its seal is checked, and trees know that it is there."""

@@ -21,20 +21,23 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ledger import canonical
+from ledger.digest import digest
 from ledger.envelope import parse_envelope, print_envelope
 from ledger.errors import FormatError, LedgerError
 from ledger.keys import parse_base64, print_base64
 from ledger.line import HEAD_PREFIX
 from ledger.members import Digest, Member
+from ledger.rules.replay import ReplayState
 from verify.chain import ChainPoint
 from verify.heads import HeadPoint, HeadTotals, KeyEntry
 from verify.ids import IdSet
 from verify.proof import FoldState, RootFold
 from verify.receipts import Issuers, ReceiptState
 from verify.report import Check, NameState
+from verify.rules import RuleRow, RuleState
 from verify.state import Binding, LedgerState
 from verify.tree import Node, OpenRun, TreeState
 
@@ -46,6 +49,7 @@ __all__ = ["STATE_SCHEMA", "parse_state", "print_state"]
 STATE_SCHEMA: Final = "receipt-ledger.state/v1"
 _MAX_DEPTH: Final = 16
 _MAX_LINE: Final = 1 << 30
+_REPLAY: Final = TypeAdapter(ReplayState)
 _Count = Annotated[int, Field(ge=0, le=canonical.MAX_INTEGER)]
 
 
@@ -118,12 +122,27 @@ class _Run(Member):
     nodes: tuple[_Node, ...]
 
 
+class _Opening(Member):
+    id: Digest
+    index: _Count
+    payload: str
+    time: str
+
+
+class _Rules(Member):
+    openings: tuple[_Opening, ...]
+    known: tuple[Digest, ...]
+    seen: _Count
+    replay: str
+
+
 class _Receipts(Member):
     origin: str | None = None
     receipts: _Count
     own_seals: _Count
     issuers: tuple[_Issuer, ...]
     runs: tuple[_Run, ...]
+    rules: _Rules
     by_root: _Count
     blind: bool
     unsettled: _Count
@@ -300,11 +319,24 @@ def _print_receipts(state: ReceiptState) -> _Receipts:
             for (name, key), number in issuers.numbers.items()
         ),
         runs=tuple(_print_run(id_, run) for id_, run in trees.runs.items()),
+        rules=_print_rules(state.rules),
         by_root=trees.by_root,
         blind=trees.blind,
         unsettled=trees.unsettled,
         strays=trees.strays,
         unread=tuple(sorted(trees.unread)),
+    )
+
+
+def _print_rules(state: RuleState) -> _Rules:
+    return _Rules(
+        openings=tuple(
+            _Opening(id=row.id_, index=row.at, payload=row.payload.decode("utf-8"), time=row.time.decode("ascii"))
+            for row in state.openings.values()
+        ),
+        known=tuple(sorted(state.known)),
+        seen=state.seen,
+        replay=_REPLAY.dump_json(state.replay).decode("utf-8"),
     )
 
 
@@ -338,7 +370,20 @@ def _parse_receipts(file: _Receipts, closed: array[int]) -> ReceiptState:
     if len(runs) != len(file.runs):
         raise _malformed("a run stands in it twice")
     trees = TreeState(runs, closed, file.by_root, file.blind, file.unsettled, file.strays, frozenset(file.unread))
-    return ReceiptState(file.origin, file.receipts, file.own_seals, issuers, trees)
+    return ReceiptState(file.origin, file.receipts, file.own_seals, issuers, trees, _parse_rules(file.rules))
+
+
+def _parse_rules(file: _Rules) -> RuleState:
+    openings = {
+        each.id: RuleRow(each.index, each.id, each.payload.encode("utf-8"), each.time.encode("ascii"))
+        for each in file.openings
+    }
+    if len(openings) != len(file.openings) or any(digest(row.payload) != id_ for id_, row in openings.items()):
+        raise _malformed("an opening stands in it twice, or is another one than it says")
+    replay = _REPLAY.validate_json(file.replay)
+    if _REPLAY.dump_json(replay).decode("utf-8") != file.replay or tuple(sorted(set(file.known))) != file.known:
+        raise _malformed("what the rules came to is not printed as it would be")
+    return RuleState(openings, frozenset(file.known), file.seen, replay)
 
 
 def _parse_run(file: _Run, issuers: int) -> OpenRun:

@@ -32,13 +32,14 @@ _SUFFIX: Final = b'Z","schema":"' + ENTRY_SCHEMA.encode("ascii") + b'"}'
 
 @dataclass(frozen=True, slots=True)
 class LedgerCounts:
-    """What a state counted: ids, receipts, seals, receipts under a sealed root, closed runs."""
+    """What a state counted: ids, receipts, seals, receipts under a sealed root, closed runs, receipts that rules bear on."""
 
     ids: int = 0
     receipts: int = 0
     own_seals: int = 0
     by_root: int = 0
     closed_runs: int = 0
+    ruled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,14 @@ def counts_of(state: LedgerState) -> LedgerCounts:
     """Return what a state counted."""
     receipts = state.receipts or ReceiptState()
     trees = receipts.trees
-    return LedgerCounts(len(state.ids), receipts.receipts, receipts.own_seals, trees.by_root, len(trees.closed_runs))
+    return LedgerCounts(
+        len(state.ids),
+        receipts.receipts,
+        receipts.own_seals,
+        trees.by_root,
+        len(trees.closed_runs),
+        receipts.rules.seen,
+    )
 
 
 def unlike(state: LedgerState, segment: Segment) -> str | None:

@@ -9,7 +9,7 @@ Source: docs/spec/rules/approvals.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ledger.receipt import Approval, Decision, Header, Intent, Key, Opening, Receipt, Run
 from ledger.rules.approval import (
@@ -31,16 +31,32 @@ from ledger.rules.approval import (
 from ledger.rules.breach import Breach, Doubt, Finding
 from ledger.words import Reason
 
-__all__ = ["ApprovalReplay"]
+__all__ = ["ApprovalReplay", "ApprovalsState", "Kept"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class Kept:
     """An approval of the chain: its answer, why it was not taken, and how many uses it has left."""
 
     answer: Answer
     fault: Rejected | None
     left: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalsState:
+    """Approvals at rest.
+
+    Keys of the ledger; who is barred, by open run; requests and their answers; requests by open run and act; those that a soft
+    limit made; approvals.
+    """
+
+    keys: tuple[str, ...] = ()
+    barred: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ballots: Mapping[str, Ballot] = field(default_factory=dict)
+    requests: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    by_limit: tuple[str, ...] = ()
+    kept: Mapping[str, Kept] = field(default_factory=dict)
 
 
 class ApprovalReplay:
@@ -57,7 +73,27 @@ class ApprovalReplay:
         """Open run -> act digest -> requests for it."""
         self._by_limit: set[str] = set()
         """Requests that a soft limit made."""
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, Kept] = {}
+
+    def state(self) -> ApprovalsState:
+        """Return the state to go on from."""
+        return ApprovalsState(
+            tuple(sorted(self._keys)),
+            {run: tuple(sorted(barred)) for run, barred in self._barred.items()},
+            dict(self._ballots),
+            {run: {act: tuple(ids) for act, ids in acts.items()} for run, acts in self._requests.items()},
+            tuple(sorted(self._by_limit)),
+            dict(self._kept),
+        )
+
+    def resume(self, state: ApprovalsState) -> None:
+        """Go on from a state."""
+        self._keys |= set(state.keys)
+        self._barred |= {run: frozenset(barred) for run, barred in state.barred.items()}
+        self._ballots |= state.ballots
+        self._requests |= {run: {act: list(ids) for act, ids in acts.items()} for run, acts in state.requests.items()}
+        self._by_limit |= set(state.by_limit)
+        self._kept |= state.kept
 
     def see(self, index: int, id_: str, receipt: Receipt, *, now: str, need: Need | None, known: bool) -> list[Finding]:
         """Return what one receipt shows, and take it into account.
@@ -105,7 +141,7 @@ class ApprovalReplay:
             elif fault is None or fault.code == "approval.unpinned":
                 # One that trust does not name counts until it is used: then nobody knows whether it may.
                 self._ballots[ballot.request.id] = taken
-        self._kept[id_] = _Kept(answer, fault, answer.uses)
+        self._kept[id_] = Kept(answer, fault, answer.uses)
 
     def _intend(self, index: int, intent: Intent, now: str, need: Need | None, *, known: bool) -> list[Finding]:
         if not intent.approvals:
@@ -132,7 +168,7 @@ class ApprovalReplay:
             findings.append(Breach("approval.missing", index, f"approvals: got {len(keys)}, expected {need.needed}"))
         return findings
 
-    def _judge(self, index: int, need: Need, kept: _Kept, now: str) -> Finding | None:
+    def _judge(self, index: int, need: Need, kept: Kept, now: str) -> Finding | None:
         answer = kept.answer
         ballot = self._ballots.get(answer.request or "")
         if answer.request is not None and ballot is None:
@@ -181,7 +217,7 @@ class ApprovalReplay:
         kept = self._kept.get(id_)
         if kept is None:
             return
-        self._kept[id_] = _Kept(kept.answer, kept.fault, kept.left - 1)
+        self._kept[id_] = Kept(kept.answer, kept.fault, kept.left - 1)
         ballot = self._ballots.get(kept.answer.request or "")
         if ballot is not None and kept.answer.key in ballot.answers:
             self._ballots[ballot.request.id] = use(ballot)

@@ -8,10 +8,12 @@ Source: docs/spec/rules/budgets.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from ledger.canonical import MAX_INTEGER
+from ledger.members import Limit
 from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Resolution, Run, Step
 from ledger.rules.amounts import DURATION, UNKNOWN, is_edge
 from ledger.rules.breach import Breach, Doubt, Finding
@@ -33,7 +35,7 @@ from ledger.rules.budget import (
 )
 from ledger.words import OutcomeStatus, Reason
 
-__all__ = ["BudgetReplay"]
+__all__ = ["BudgetReplay", "BudgetState", "RunState"]
 
 _NO_LINE: Final = Line()
 _STRUCTURE: Final = frozenset({"receipts", "depth", "fanout", "concurrency"})
@@ -54,6 +56,26 @@ class _RunBudget:
     """Intents of the run that hold something."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """The budget of an open run at rest; `started` counts child runs by the intent that started them, "" for none."""
+
+    parent: str | None
+    root: str
+    budget: Budget
+    purses: tuple[str, ...]
+    started: Mapping[str, int]
+    longest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetState:
+    """Budgets at rest: open runs by id, and what intents hold: the run of each, and its amounts."""
+
+    runs: Mapping[str, RunState] = field(default_factory=dict)
+    holds: Mapping[str, tuple[str, Hold]] = field(default_factory=dict)
+
+
 class BudgetReplay:
     """Budgets of the runs of one ledger, folded over its receipts; forgets a tree of runs when its outermost run closes."""
 
@@ -68,9 +90,46 @@ class BudgetReplay:
         found = self._runs.get(run)
         return None if found is None else found.budget
 
+    def state(self) -> BudgetState:
+        """Return the state to go on from."""
+        runs = {
+            id_: RunState(
+                run.parent,
+                run.root,
+                run.budget,
+                run.purses,
+                {intent or "": count for intent, count in run.started.items()},
+                run.longest_ms,
+            )
+            for id_, run in self._runs.items()
+        }
+        return BudgetState(runs, dict(self._holds))
+
+    def resume(self, state: BudgetState) -> None:
+        """Go on from a state."""
+        for id_, run in state.runs.items():
+            started = {intent or None: count for intent, count in run.started.items()}
+            self._runs[id_] = _RunBudget(run.parent, run.root, run.budget, run.purses, started, run.longest_ms)
+            self._trees.setdefault(run.root, []).append(id_)
+        for intent, (run_id, hold_) in state.holds.items():
+            self._holds[intent] = (run_id, hold_)
+            self._runs[run_id].held.add(intent)
+
+    def tree(self, root: str) -> tuple[str, ...]:
+        """Return the runs of the tree whose outermost run is `root`, none where it is not open or not the outermost one."""
+        return tuple(self._trees.get(root, ()))
+
     def budgets_of(self, run: str) -> tuple[Budget, ...]:
         """Return the budgets that an act of this run draws on, nearest run first; runs without limits are left out."""
         return tuple(self._runs[each].budget for each in self._purses(run))
+
+    def child_refused(self, parent: str, intent: str | None, limits: Iterable[Limit]) -> Refused | None:
+        """Return what keeps a run, or one of its calls, from starting a child run with these limits, None if nothing does."""
+        above = self._runs.get(parent)
+        if above is None:
+            return None
+        line = tuple(self._runs[each].budget for each in self._line(parent))
+        return admit_child(line, siblings=above.started.get(intent, 0), limits=limits)
 
     def soft_limit_passed(self, intent: Intent) -> Refused | None:
         """Return the soft limit that an intent would pass if it stood next, None if it would pass none."""

@@ -8,6 +8,9 @@ Source: docs/spec/rules/effects.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from ledger.receipt import Intent, Outcome, Receipt, Resolution
 from ledger.rules.breach import Breach, Finding
 from ledger.rules.effect import (
@@ -24,10 +27,19 @@ from ledger.rules.effect import (
 )
 from ledger.words import OutcomeStatus
 
-__all__ = ["EffectReplay"]
+__all__ = ["EffectReplay", "EffectsState"]
 
 _Key = tuple[str, str]
 """The foreign document that it is restated from, empty for ours, and the effect key."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectsState:
+    """Effects at rest: what is known by document and key, the document and key of each intent, and attempts that others followed."""
+
+    known: Mapping[str, Mapping[str, Known]] = field(default_factory=dict)
+    keys: Mapping[str, _Key] = field(default_factory=dict)
+    past: Mapping[str, Known] = field(default_factory=dict)
 
 
 class EffectReplay:
@@ -43,6 +55,20 @@ class EffectReplay:
     def known(self, key: str) -> Known | None:
         """Return what is known of an effect key, None for one that was never attempted."""
         return self._known.get(("", key))
+
+    def state(self) -> EffectsState:
+        """Return the state to go on from."""
+        known: dict[str, dict[str, Known]] = {}
+        for (document, key), found in self._known.items():
+            known.setdefault(document, {})[key] = found
+        return EffectsState(known, dict(self._keys), dict(self._past))
+
+    def resume(self, state: EffectsState) -> None:
+        """Go on from a state."""
+        for document, keys in state.known.items():
+            self._known |= {(document, key): found for key, found in keys.items()}
+        self._keys |= state.keys
+        self._past |= state.past
 
     def see(self, index: int, id_: str, receipt: Receipt, *, now_ms: int) -> list[Finding]:
         """Return what one receipt shows, and take it into account; `now_ms` is `recorded_at` of its entry."""

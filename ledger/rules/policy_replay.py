@@ -46,9 +46,21 @@ class PolicyReplay:
     def __init__(self, document_of: DocumentOf, arguments_of: ArgumentsOf) -> None:
         self._document_of = document_of
         self._arguments_of = arguments_of
-        self._policies: dict[str, str | None] = {}
+        self._policies: dict[str, str] = {}
         """Run -> the digest of its policy; kept after the close, since a run may go on from it."""
         self._read: dict[str, Policy | Doubt] = {}
+
+    def state(self) -> dict[str, str]:
+        """Return the state to go on from: the digest of each run's policy."""
+        return dict(self._policies)
+
+    def resume(self, state: Mapping[str, str]) -> None:
+        """Go on from a state."""
+        self._policies |= state
+
+    def rules(self, run: str) -> bool:
+        """Return whether a run was opened under a policy."""
+        return run in self._policies
 
     def see(self, index: int, id_: str, receipt: Receipt) -> Judged:
         """Return what one receipt shows, and take it into account. Receipts come in chain order, each once."""
@@ -61,7 +73,8 @@ class PolicyReplay:
                 return _NOTHING
 
     def _open(self, index: int, id_: str, opening: Opening) -> Judged:
-        self._policies[id_] = opening.policy
+        if opening.policy is not None:
+            self._policies[id_] = opening.policy
         findings: list[Finding] = []
         for before, word in ((opening.continues, "goes on"), (opening.parent_opening, "is part of a run")):
             old = self._policies.get(before) if before is not None else None

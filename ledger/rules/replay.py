@@ -17,14 +17,14 @@ from typing import Final
 from ledger.canonical import JsonValue
 from ledger.receipt import Intent, Receipt
 from ledger.rules.approval import Approver, Need
-from ledger.rules.approval_replay import ApprovalReplay
+from ledger.rules.approval_replay import ApprovalReplay, ApprovalsState
 from ledger.rules.breach import Breach, Doubt, Finding
-from ledger.rules.budget_replay import BudgetReplay
-from ledger.rules.effect_replay import EffectReplay
+from ledger.rules.budget_replay import BudgetReplay, BudgetState
+from ledger.rules.effect_replay import EffectReplay, EffectsState
 from ledger.rules.instant import ms_of
 from ledger.rules.policy_replay import ArgumentsOf, DocumentOf, PolicyReplay
 
-__all__ = ["Replay"]
+__all__ = ["Replay", "ReplayState"]
 
 
 _OF_EFFECTS: Final = frozenset({"intent", "outcome", "resolution"})
@@ -39,6 +39,18 @@ def _no_document(_: str) -> bytes | None:
 
 def _no_arguments(_: Intent) -> Mapping[str, JsonValue] | None:
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayState:
+    """A replay at rest."""
+
+    breach: Breach | None = None
+    doubts: tuple[Doubt, ...] = ()
+    budgets: BudgetState = field(default_factory=BudgetState)
+    effects: EffectsState = field(default_factory=EffectsState)
+    policies: Mapping[str, str] = field(default_factory=dict)
+    approvals: ApprovalsState = field(default_factory=ApprovalsState)
 
 
 @dataclass(slots=True)
@@ -88,6 +100,26 @@ class Replay:
             elif self.breach is None:
                 self.breach = found
         return findings
+
+    def state(self) -> ReplayState:
+        """Return the state to go on from."""
+        return ReplayState(
+            self.breach,
+            tuple(self.doubts.values()),
+            self.budgets.state(),
+            self.effects.state(),
+            self.policies.state(),
+            self.approvals.state(),
+        )
+
+    def resume(self, state: ReplayState) -> None:
+        """Go on from a state."""
+        self.breach = state.breach
+        self.doubts = {doubt.code: doubt for doubt in state.doubts}
+        self.budgets.resume(state.budgets)
+        self.effects.resume(state.effects)
+        self.policies.resume(state.policies)
+        self.approvals.resume(state.approvals)
 
     def _with_soft_limit(self, intent: Intent, need: Need | None) -> Need | None:
         """Return what an act needs, with the approval that a soft limit asks for."""

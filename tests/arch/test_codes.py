@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ledger.rules.breach import BREACH_CODES, DOUBT_CODES
 from verify.codes import CODES, PRECEDENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +38,14 @@ def test_every_code_in_the_source_is_in_the_table():
 
 
 def test_every_row_of_the_table_is_given_somewhere():
-    assert set(CODES) - set(literals()) <= ELSEWHERE
+    assert set(CODES) - set(literals()) <= {*ELSEWHERE, *BREACH_CODES, *DOUBT_CODES}
+
+
+def test_every_breach_of_a_rule_causes_exit_6_and_every_doubt_exit_3():
+    for codes, exit_ in ((BREACH_CODES, 6), (DOUBT_CODES, 3)):
+        assert {code: (CODES[code].exit, CODES[code].meaning) for code in codes} == {
+            code: (exit_, meaning) for code, meaning in codes.items()
+        }
 
 
 def test_every_row_has_an_exit_of_the_list_and_one_sentence():

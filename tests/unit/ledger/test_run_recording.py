@@ -138,7 +138,7 @@ def test_a_child_run_that_ends_after_its_call_is_committed_by_its_parent(ledger:
 def test_two_equal_calls_are_two_receipts_of_one_act(ledger: Ledger) -> None:
     with ledger.run("work") as run:
         for _ in range(2):
-            with run.call("pay", arguments={"amount": 5}, effect_key="order-1"):
+            with run.call("pay", arguments={"amount": 5}):
                 pass
     one, other = read(ledger).of("intent")
     assert one.id != other.id
@@ -162,6 +162,7 @@ def test_everything_that_a_call_can_say_is_recorded(ledger: Ledger) -> None:
             amount=amount,
             precondition="sha256:" + "1" * 64,
             effect_key="refund-1",
+            reserve={"usd_micro": 9},
         ) as call,
     ):
         call.use("prompt_tokens", 17)

@@ -1,0 +1,247 @@
+"""Budgets and effects while runs go on: what is spent, set aside and attempted, folded from the journal under its lock.
+
+- Nothing is kept but in memory: a process that needs a run's budget folds its tree from the opening of the outermost run on,
+  and after that what came since, whoever wrote it. So processes agree without telling each other anything.
+- The fold is the one that re-proves budgets; deciding asks the same functions.
+
+Source: docs/spec/rules/budgets.md, docs/spec/rules/effects.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from ledger.entry import parse_entry
+from ledger.envelope import parse_envelope
+from ledger.errors import AdmissionError
+from ledger.facts import read_facts
+from ledger.line import parse_entry_line, print_entry_line
+from ledger.members import Act, Charge, CurrencyAmount, Limit
+from ledger.receipt import Opening, parse_receipt
+from ledger.rules.amounts import DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
+from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of, reserve
+from ledger.rules.budget_replay import BudgetReplay
+from ledger.rules.effect import Admitted, Already, Held, admit, binding_of
+from ledger.rules.effect_replay import EffectReplay
+from ledger.rules.errors import BudgetError
+from ledger.rules.instant import ms_of
+from ledger.storage.clock import now
+from ledger.storage.cursor import Cursor
+from ledger.storage.ledger import Ledger
+from ledger.storage.reader import Reader
+from ledger.words import Basis, Reason
+
+__all__ = ["Blocked", "Spending", "budget_of", "charges_of", "limits_of", "root_of"]
+
+
+class Blocked(AdmissionError):  # noqa: N818  what is blocked is no fault
+    """An act that a rule did not admit: nothing ran, and a `decision` in the ledger says why."""
+
+    code = "rule.refused"
+
+    def __init__(
+        self, reason: Reason, message: str, *, refused: Refused | None = None, settled_by: str | None = None
+    ) -> None:
+        super().__init__(message, code=str(reason))
+        self.reason: Final = reason
+        self.refused: Final = refused
+        """The meter, limit and amounts, where a budget refused it."""
+        self.settled_by: Final = settled_by
+        """The outcome or resolution of the attempt that happened, where an effect is committed already."""
+
+
+def limits_of(limits: Iterable[Limit], budget: Mapping[str, int | str] | None) -> tuple[Limit, ...]:
+    """Return the limits of a run: those given as such, and those of a mapping such as `{"usd": "0.50", "tool_calls": 60}`.
+
+    Raises:
+        BudgetError: an amount that is no integer or decimal text, an unknown or repeated meter, two currencies.
+    """
+    words = []
+    for name, amount in (budget or {}).items():
+        if type(amount) is not int and type(amount) is not str:
+            raise BudgetError(f"budget: {name!r}: got {amount!r}, expected an integer or decimal text such as '0.05'")
+        words.append(f"{name}={amount}")
+    found = (*limits, *parse_budget(words))
+    refuse_limits(found)
+    return found
+
+
+def charges_of(draw: Draw) -> tuple[Charge, ...]:
+    """Return the charges of an intent that sets this aside."""
+    return tuple(
+        Charge(meter=meter, reserved=amount, basis=Basis.UNKNOWN if amount == UNKNOWN else Basis.QUOTED)  # type: ignore[arg-type]
+        for meter, amount in draw.items()
+    )
+
+
+def root_of(reader: Reader, run: str) -> tuple[str, bool]:
+    """Return the outermost run of the tree that a run is of, and whether it or any run above it has limits."""
+    limited, at = False, run
+    while True:
+        opening = parse_receipt(reader.get(at).envelope.payload)
+        if not isinstance(opening, Opening):
+            return at, limited
+        limited = limited or bool(opening.limits)
+        if opening.parent_opening is None:
+            return at, limited
+        at = opening.parent_opening
+
+
+@dataclass(slots=True)
+class _Tree:
+    """The fold over one tree of runs."""
+
+    cursor: Cursor
+    root: str
+    replay: BudgetReplay = field(default_factory=BudgetReplay)
+    runs: set[str] = field(default_factory=set)
+
+    def see(self, index: int, line: bytes) -> None:
+        """Take an entry; those of other trees are passed over."""
+        envelope = parse_envelope(parse_entry_line(line)[1])
+        facts = read_facts(envelope.payload)
+        if facts.kind == "opening":
+            id_ = envelope.receipt_id
+            if id_ != self.root and facts.parent_opening not in self.runs:
+                return
+            self.runs.add(id_)
+        elif facts.run not in self.runs and facts.kind != "resolution":
+            return
+        self.replay.see(index, envelope.receipt_id, facts.receipt or parse_receipt(envelope.payload))
+
+
+_ALL: Final[WeakKeyDictionary[Ledger, Spending]] = WeakKeyDictionary()
+
+
+class Spending:
+    """The budgets of a ledger's open runs, as far as this process asked for them. Used under the ledger's lock only."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._folder = ledger.folder
+        self._reader = ledger.reader
+        self._trees: dict[str, _Tree] = {}
+        self._effects = EffectReplay()
+        self._effects_cursor = Cursor(ledger.folder)
+        self._effects_known = False
+        """Whether any effect was attempted so far."""
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Spending:
+        """Return the one of a ledger."""
+        found = _ALL.get(ledger)
+        if found is None:
+            found = _ALL[ledger] = cls(ledger)
+        return found
+
+    def admit(
+        self, root: str, run: str, charges: Iterable[Charge], *, size: int, elapsed_ms: int
+    ) -> Reserved | Refused:
+        """Return whether an act of a run is admitted, given the number of entries and how long the run has gone on.
+
+        An act that passes a soft limit needs an approval, which nothing gives yet: it is refused with that reason.
+        """
+        replay = self._caught_up(root, size)
+        budgets = replay.budgets_of(run)
+        if budgets:
+            own = replay.budget_of(run)
+            line = own.lines.get(DURATION) if own is not None else None
+            if line is not None and line.limit is not None and elapsed_ms >= line.limit:
+                return _over_time(line.limit, elapsed_ms)
+        found = reserve(budgets, draw_of(charges))
+        return found.asks if isinstance(found, Reserved) and found.asks is not None else found
+
+    def admit_child(self, root: str, parent: str, intent: str | None, limits: Iterable[Limit], *, size: int) -> None:
+        """Raise unless a run may start a child run with these limits.
+
+        Raises:
+            Blocked: a budget above does not let it.
+        """
+        refused = self._caught_up(root, size).child_refused(parent, intent, limits)
+        if refused is not None:
+            raise Blocked(refused.reason, refused.message, refused=refused)
+
+    def limited(self, root: str, run: str, *, size: int) -> frozenset[str]:
+        """Return the meters that are limited in a run or above it."""
+        budgets = self._caught_up(root, size).budgets_of(run)
+        return frozenset(meter for budget in budgets for meter, line in budget.lines.items() if line.limit is not None)
+
+    def totals(self, root: str, run: str, *, size: int) -> tuple[CurrencyAmount, ...]:
+        """Return what a run with limits of its own spent, as its `run` says; nothing for others."""
+        budget = self._caught_up(root, size).budget_of(run)
+        return budget.totals() if budget is not None and budget.is_limited() else ()
+
+    def forget(self, root: str) -> None:
+        """Drop a tree whose outermost run is closed."""
+        self._trees.pop(root, None)
+
+    def _caught_up(self, root: str, size: int) -> BudgetReplay:
+        tree = self._trees.get(root)
+        if tree is None:
+            tree = self._trees[root] = _Tree(Cursor(self._folder, self._reader.get(root)), root)
+        try:
+            tree.cursor.advance(size, tree.see)
+        except BaseException:
+            del self._trees[root]
+            raise
+        return tree.replay
+
+    def admit_effect(self, act: Act, act_digest: str, key: str, *, size: int) -> Admitted | Blocked:
+        """Return the attempt as which an act with an effect key runs, or why it does not."""
+        try:
+            self._effects_cursor.advance(size, self._see_effect)
+        except BaseException:
+            self._effects, self._effects_cursor = EffectReplay(), Cursor(self._folder)
+            raise
+        now_ms = ms_of(now())
+        found = admit(self._effects.known(key), act_digest=act_digest, binding=binding_of(act), now_ms=now_ms)
+        match found:
+            case Already():
+                message = f"effect {key!r}: it happened already, attempt {found.known.attempt}"
+                return Blocked(Reason.EFFECT_COMMITTED, message, settled_by=found.known.settled_by)
+            case Held():
+                return Blocked(found.reason, f"effect {key!r}: {found.message}", settled_by=found.known.settled_by)
+            case Admitted():
+                return found
+
+    def _see_effect(self, index: int, line: bytes) -> None:
+        """Take an entry that an effect may be attempted or settled by."""
+        attempts = b'"effect":{' in line
+        if not attempts and not (
+            self._effects_known and (b'"kind":"outcome"' in line or b'"kind":"resolution"' in line)
+        ):
+            return
+        entry, envelope_bytes = parse_entry_line(line)
+        envelope = parse_envelope(envelope_bytes)
+        receipt = parse_receipt(envelope.payload)
+        self._effects_known = self._effects_known or attempts
+        recorded_ms = ms_of(parse_entry(entry).recorded_at)
+        self._effects.see(index, envelope.receipt_id, receipt, now_ms=recorded_ms)
+
+
+def _over_time(limit: int, elapsed_ms: int) -> Refused:
+    return Refused(Reason.LIMIT, DURATION, limit, elapsed_ms, 0, 0, 0)
+
+
+def budget_of(reader: Reader, run: str) -> Budget:
+    """Return the budget of a run as the journal has it, of one that is closed as it stood at its end.
+
+    Raises:
+        NotFoundError: no such run.
+    """
+    root, _ = root_of(reader, run)
+    first = reader.get(root).entry.index
+    tree = _Tree(Cursor(Path()), root)
+    last, closed = Budget(), False
+    for stored in reader.entries(first):
+        tree.see(stored.entry.index, print_entry_line(stored.entry_bytes, stored.envelope_bytes))
+        found = tree.replay.budget_of(run)
+        if found is None and not closed and tree.runs:
+            # The tree is forgotten at the close of its outermost run.
+            closed = True
+            last = count_closed((last,))[0] if run == root else last
+        last = found or last
+    return last

@@ -1,0 +1,346 @@
+"""Rules re-proved over a ledger and over bundles: each dishonest recorder seals properly and breaks one rule."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from ledger import canonical
+from ledger.digest import digest
+from tests.reference.build import Builder
+from verify.bundle import verify_bundle
+from verify.ledger import LedgerFold, verify_ledger
+from verify.options import Options
+from verify.parallel import fold_part
+from verify.resume import parse_state, print_state
+from verify.rules import RuleSources, approvers_of
+from verify.state import binding
+
+
+def started():
+    ledger = Builder()
+    ledger.header()
+    return ledger
+
+
+def judge(ledger, **sources):
+    given = RuleSources(approvers_of(ledger.trust()), **sources)
+    return verify_ledger(ledger.segments(), trust=ledger.trust(), memory=ledger.notes[-1], sources=given)
+
+
+def found(verdict):
+    return [(check.code, check.where) for check in verdict.findings]
+
+
+def reserved(amount, meter="usd_micro"):
+    return [{"meter": meter, "reserved": amount, "basis": "quoted"}]
+
+
+def settled(amount, meter="usd_micro"):
+    return [{"meter": meter, "settled": amount, "basis": "reported"}]
+
+
+def limited(limit, *, amounts=(50, 50), close=True, **members):
+    ledger = started()
+    ledger.opening(limits=[{"meter": "usd_micro", "limit": limit}], **members)
+    for amount in amounts:
+        intent = ledger.intent(reserved=reserved(amount))
+        ledger.outcome(intent, charges=settled(amount))
+    if close:
+        ledger.run()
+    ledger.commit()
+    return ledger
+
+
+@pytest.mark.parametrize(("limit", "exit_", "codes"), [(100, 0, []), (99, 6, [("budget.overspent", "entry 4")])])
+def test_a_run_that_reached_its_limit_and_one_that_passed_it(limit, exit_, codes):
+    verdict = judge(limited(limit))
+    assert (verdict.exit, found(verdict)) == (exit_, codes)
+    check = next(check for check in verdict.checks if check.name == "rules")
+    assert check.status == ("failed" if exit_ else "ok")
+
+
+def test_an_overspent_run_is_named_while_it_is_open_too():
+    assert found(judge(limited(99, close=False)))[0] == ("budget.overspent", "entry 4")
+
+
+@pytest.mark.parametrize(("cost", "exit_"), [(50, 0), (51, 6)])
+def test_an_act_after_an_overrun(cost, exit_):
+    ledger = started()
+    ledger.opening(limits=[{"meter": "usd_micro", "limit": 1_000}])
+    ledger.outcome(ledger.intent(reserved=reserved(50)), charges=settled(cost))
+    ledger.outcome(ledger.intent(reserved=reserved(0)))
+    ledger.run()
+    ledger.commit()
+    verdict = judge(ledger)
+    assert (verdict.exit, found(verdict)) == (exit_, [("budget.act_after_overrun", "entry 4")] if exit_ else [])
+
+
+@pytest.mark.parametrize(("took", "exit_"), [(1_005, 0), (1_006, 6)])
+def test_a_run_that_ended_within_the_grace_of_its_time_limit_and_one_after_it(took, exit_):
+    ledger = started()
+    ledger.opening(limits=[{"meter": "duration_ms", "limit": 1_000, "grace": 5}])
+    ledger.run(duration_ms=took)
+    ledger.commit()
+    verdict = judge(ledger)
+    assert (verdict.exit, found(verdict)) == (exit_, [("budget.over_time", "entry 2")] if exit_ else [])
+
+
+def test_a_price_that_is_not_known_under_a_money_limit_is_exit_3_and_zero_is_said():
+    for amount, exit_ in ((0, 0), ("unknown", 3)):
+        ledger = started()
+        ledger.opening(limits=[{"meter": "usd_micro", "limit": 100}])
+        ledger.outcome(ledger.intent(reserved=reserved(amount)))
+        ledger.run()
+        ledger.commit()
+        assert judge(ledger).exit == exit_
+
+
+@pytest.mark.parametrize(("limit", "exit_"), [(100, 0), (101, 6)])
+def test_a_child_run_draws_on_its_parent_and_only_narrows(limit, exit_):
+    ledger = started()
+    parent = ledger.opening(limits=[{"meter": "usd_micro", "limit": 100}])
+    child = ledger.opening(parent=parent, limits=[{"meter": "usd_micro", "limit": limit}])
+    ledger.run(child)
+    ledger.run(parent)
+    ledger.commit()
+    verdict = judge(ledger)
+    assert (verdict.exit, found(verdict)) == (exit_, [("budget.widened", "entry 2")] if exit_ else [])
+
+
+@pytest.mark.parametrize(("attempts", "exit_"), [((1, 1), 6), ((1,), 0)])
+def test_an_effect_that_was_committed_and_ran_again_in_another_run(attempts, exit_):
+    ledger = started()
+    for attempt in attempts:
+        ledger.opening()
+        ledger.outcome(ledger.intent(effect={"key": "refund:1", "attempt": attempt}))
+        ledger.run()
+    ledger.commit()
+    verdict = judge(ledger)
+    assert (verdict.exit, found(verdict)) == (exit_, [("effect.repeated", "entry 6")] if exit_ else [])
+
+
+def policy(level):
+    data = canonical.encode({"policy": {"level": level}})
+    return data, digest(data)
+
+
+@pytest.mark.parametrize(("level", "exit_"), [("act-within-policy", 0), ("observe", 6)])
+def test_an_act_under_a_policy_that_allows_it_and_one_that_forbids_it(level, exit_):
+    data, name = policy(level)
+    ledger = started()
+    ledger.opening(policy=name)
+    ledger.outcome(ledger.intent(policy=name))
+    ledger.run()
+    ledger.commit()
+    verdict = judge(ledger, document_of={name: data}.get)
+    assert (verdict.exit, found(verdict)) == (exit_, [("policy.breach", "entry 2")] if exit_ else [])
+    absent = judge(ledger)
+    assert (absent.exit, found(absent)) == (3, [("policy.absent", "entry 2")])
+
+
+def test_an_act_decided_under_a_policy_that_its_run_does_not_have():
+    ledger = started()
+    ledger.opening()
+    ledger.outcome(ledger.intent(policy=digest(b"another")))
+    ledger.run()
+    ledger.commit()
+    assert found(judge(ledger)) == [("policy.other", "entry 2")]
+
+
+def test_a_run_that_goes_on_without_the_policy_of_the_one_before():
+    data, name = policy("observe")
+    for members, codes in (({"policy": name}, []), ({}, [("policy.widened", "entry 3")])):
+        ledger = started()
+        first = ledger.opening(policy=name)
+        ledger.run()
+        ledger.opening(continues=first, **members)
+        ledger.run()
+        ledger.commit()
+        assert found(judge(ledger, document_of={name: data}.get)) == codes
+
+
+def test_an_approval_by_the_agent_of_the_run_itself_in_a_run_that_states_no_rule():
+    for agent, exit_ in (("builder", 0), ("approver", 6)):
+        ledger = started()
+        run = ledger.opening(actor={"agent": agent, "user": "unknown", "model": "unknown"})
+        act = digest(b"act")
+        request = ledger.decision(
+            status="waiting", reason="approval.required", roles=["release"], needed=1, act_digest=act
+        )
+        approval = ledger.approval(request=request, run=run)
+        ledger.outcome(ledger.intent(act_digest=act, approvals=[approval]))
+        ledger.run()
+        ledger.commit()
+        verdict = judge(ledger)
+        assert (verdict.exit, [check.code for check in verdict.findings]) == (
+            exit_,
+            ["approval.self"] if exit_ else [],
+        )
+
+
+def test_a_ledger_without_rules_says_that_there_was_nothing_to_look_at():
+    ledger = started()
+    ledger.opening()
+    ledger.call()
+    ledger.run()
+    ledger.commit()
+    verdict = judge(ledger)
+    check = next(check for check in verdict.checks if check.name == "rules")
+    # The header alone, whose keys never approve.
+    assert (verdict.exit, check.status, check.count) == (0, "ok", 1)
+
+
+def apart(ledger, cuts, **options):
+    """Judge a ledger whose segments are judged apart and joined; say how many were."""
+    lines = ledger.journal()
+    fold = LedgerFold(Options(**options), memory=ledger.notes[-1], sources=RuleSources(approvers_of(ledger.trust())))
+    segments, joined = split(lines, cuts), 0
+    for segment in segments:
+        start = fold.chain.point()
+        part = None
+        if start is not None and segment.first_index:
+            part = fold_part(segment, start, origin=fold.origin, watch=fold.watch, options=Options(**options))
+        if part is not None and fold.join(part, segment.first_index):
+            joined += 1
+        else:
+            fold.feed(segment)
+    return fold.judge(segments, trust=ledger.trust(), memory=ledger.notes[-1]), joined
+
+
+def split(data, cuts):
+    from verify.chain import Segment
+
+    segments, lines, first = [], [], 0
+    index = 0
+    for line in data.split(b"\n")[:-1]:
+        lines.append(line)
+        if line.startswith(b'{"entry":'):
+            index += 1
+        elif index in cuts:
+            segments.append(Segment(f"journal/{first:016d}.jsonl", first, b"".join(each + b"\n" for each in lines)))
+            lines, first = [], index
+    if lines:
+        segments.append(Segment(f"journal/{first:016d}.jsonl", first, b"".join(each + b"\n" for each in lines)))
+    return segments
+
+
+@pytest.mark.parametrize(("limit", "exit_"), [(100, 0), (99, 6)])
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_a_segment_judged_apart_gives_the_same_verdict_wherever_the_cut_is(limit, exit_, cut):
+    ledger = started()
+    ledger.commit()
+    ledger.opening(limits=[{"meter": "usd_micro", "limit": limit}])
+    ledger.commit()
+    for _ in range(2):
+        intent = ledger.intent(reserved=reserved(50))
+        ledger.commit()
+        ledger.outcome(intent, charges=settled(50))
+        ledger.commit()
+    ledger.run()
+    ledger.commit()
+    ledger.opening()
+    ledger.commit()
+    ledger.outcome(ledger.intent())
+    ledger.run()
+    ledger.commit()
+    verdict, joined = apart(ledger, {cut})
+    assert (joined, verdict.exit) == (1, exit_)
+    assert verdict.checks == judge(ledger).checks
+
+
+@pytest.mark.parametrize(("second", "exit_"), [("refund:2", 0), ("refund:1", 6)])
+@pytest.mark.parametrize("cut", range(2, 9))
+def test_effects_in_a_run_that_opened_before_a_segment_judged_apart(second, exit_, cut):
+    ledger = started()
+    ledger.commit()
+    ledger.opening()
+    ledger.commit()
+    ledger.outcome(ledger.intent())
+    ledger.commit()
+    for key in ("refund:1", second):
+        intent = ledger.intent(effect={"key": key, "attempt": 1})
+        ledger.commit()
+        ledger.outcome(intent)
+        ledger.commit()
+    ledger.run()
+    ledger.commit()
+    verdict, _ = apart(ledger, {1, cut})
+    assert verdict.findings == judge(ledger).findings
+    assert [check for check in verdict.checks if check.name == "rules"] == [
+        check for check in judge(ledger).checks if check.name == "rules"
+    ]
+    assert verdict.exit == exit_
+
+
+@pytest.mark.parametrize(("limit", "exit_"), [(100, 0), (99, 6)])
+def test_the_bundle_of_a_whole_run_shows_that_it_passed_its_limit(limit, exit_):
+    ledger = limited(limit)
+    root = ledger.rows[-1].id
+    verdict = verify_bundle(ledger.bundle(root), trust=ledger.trust(), memory=ledger.notes[-1])
+    codes = [(check.code, check.where) for check in verdict.findings]
+    assert (verdict.exit, codes) == (exit_, [("budget.overspent", "entry 4")] if exit_ else [])
+
+
+def test_the_bundle_of_one_act_says_that_its_rules_were_not_looked_at():
+    ledger = limited(99)
+    outcome = ledger.rows[3].id
+    verdict = verify_bundle(ledger.bundle(outcome), trust=ledger.trust(), memory=ledger.notes[-1])
+    check = next(check for check in verdict.checks if check.name == "rules")
+    assert (check.status, check.code, check.asked) == ("not_checked", "check.not_asked", False)
+
+
+def spent(limit):
+    """Return a ledger, a commit for each receipt: a run with a limit whose acts have effects; one act of the last is ambiguous."""
+    ledger = started()
+    ledger.commit()
+    ledger.opening(limits=[{"meter": "usd_micro", "limit": limit}])
+    ledger.commit()
+    for number in range(2):
+        intent = ledger.intent(reserved=reserved(50), effect={"key": f"refund:{number}", "attempt": 1})
+        ledger.commit()
+        ledger.outcome(intent, charges=settled(50))
+        ledger.commit()
+    ledger.run()
+    ledger.commit()
+    ledger.opening()
+    intent = ledger.intent(effect={"key": "refund:2", "attempt": 1})
+    ledger.commit()
+    ledger.outcome(intent, status="ambiguous")
+    ledger.commit()
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("limit", "key", "codes"),
+    [
+        (100, "refund:3", []),
+        (99, "refund:3", ["budget.overspent"]),
+        (100, "refund:0", ["effect.repeated"]),
+        (100, "refund:2", ["effect.retried_ambiguous"]),
+    ],
+)
+def test_what_rules_came_to_is_gone_on_from_after_every_commit(limit, key, codes):
+    ledger = spent(limit)
+    ledger.outcome(ledger.intent(effect={"key": key, "attempt": 1}))
+    ledger.run()
+    ledger.commit()
+    whole = judge(ledger)
+    assert [check.code for check in whole.findings] == codes
+    segments = split(ledger.journal(), set(range(1, 20)))
+    for count in range(1, len(segments)):
+        fold = LedgerFold(Options(), memory=ledger.notes[-1], sources=RuleSources(approvers_of(ledger.trust())))
+        for segment in segments[:count]:
+            fold.feed(segment)
+        bound = binding(None, Options())
+        data = b"".join(print_state(fold.state(good=False), bound))
+        state, _ = parse_state(io.BytesIO(data))
+        assert b"".join(print_state(state, bound)) == data
+        fold = LedgerFold(
+            Options(), memory=ledger.notes[-1], start=state, sources=RuleSources(approvers_of(ledger.trust()))
+        )
+        for segment in segments[count:]:
+            fold.feed(segment)
+        found = fold.judge(segments, trust=ledger.trust(), memory=ledger.notes[-1])
+        assert [check for check in found.checks if check.name != "earlier entries"] == list(whole.checks)

@@ -1,0 +1,276 @@
+"""Rules of a ledger, re-proved while its receipts pass by in chain order.
+
+- A run without limits, policy, approvals and effects costs a look at its facts: what nothing rules is not parsed.
+- `RuleFold` replays, in order. `ApartRules` judges nothing: it hands over what an in-order fold may have to look at.
+- The first breach is a finding, exit 6; what cannot be told is not checked, under the code of its first doubt.
+
+Source: docs/spec/rules/README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledger.canonical import JsonValue
+from ledger.facts import Facts, read_facts
+from ledger.receipt import Intent, Opening, Outcome, parse_receipt
+from ledger.rules.approval import Approver
+from ledger.rules.breach import Breach, Finding
+from ledger.rules.budget_replay import BudgetReplay
+from ledger.rules.policy_replay import PolicyReplay
+from ledger.rules.replay import Replay, ReplayState
+from ledger.words import OutcomeStatus
+from verify.report import Report
+from verify.trust import Trust
+
+__all__ = [
+    "NAME",
+    "ApartRules",
+    "RuleFold",
+    "RulePart",
+    "RuleRow",
+    "RuleSources",
+    "RuleState",
+    "approvers_of",
+    "replay_run",
+]
+
+NAME: Final = "rules"
+"""What the check is called."""
+_EXPLICIT: Final = (b'"limits":[', b'"policy":"')
+_SILENT: Final = frozenset({"outcome", "step"})
+"""Kinds that say nothing where their run is not looked at."""
+_ALWAYS: Final = frozenset({"header", "key", "approval", "resolution", "decision"})
+"""Kinds that are always looked at: few, and they bear on acts anywhere in the ledger."""
+
+
+class RuleRow(NamedTuple):
+    """A receipt to replay: index of its entry (`at`), its id, its canonical bytes and `recorded_at` without the Z."""
+
+    at: int
+    id_: str
+    payload: bytes
+    time: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RulePart:
+    """What a stretch leaves to the fold before it: receipts to replay, and the openings of its runs that nothing rules yet."""
+
+    rows: tuple[RuleRow, ...]
+    openings: Mapping[str, RuleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """A fold over rules at rest.
+
+    The openings of open runs that no rule bears on so far, the runs whose receipts are all looked at, how many receipts were
+    replayed, and what the replay came to.
+    """
+
+    openings: dict[str, RuleRow] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+    seen: int = 0
+    replay: ReplayState = field(default_factory=ReplayState)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSources:
+    """What a replay reads besides receipts: whom trust names as approvers, policy documents and arguments, where at hand."""
+
+    approvers: Mapping[str, Approver] = field(default_factory=dict)
+    document_of: Callable[[str], bytes | None] = lambda _: None
+    arguments_of: Callable[[Intent], Mapping[str, JsonValue] | None] = lambda _: None
+
+
+def approvers_of(trust: Trust | None) -> dict[str, Approver]:
+    """Return the approvers that trust names, by name."""
+    pins = {} if trust is None else trust.approvers
+    return {name: Approver(pin.key, pin.roles) for name, pin in pins.items()}
+
+
+class _Sieve:
+    """Picks the receipts that rules bear on, by their facts.
+
+    Attributes:
+        known: runs whose receipts are all looked at.
+        openings: of open runs that nothing rules so far, by run.
+    """
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.openings: dict[str, RuleRow] = {}
+
+    def take(self, index: int, id_: str, facts: Facts, payload: bytes, time: bytes) -> None:
+        """Take the next receipt."""
+        kind, run = facts.kind, facts.run
+        if run in self.known:
+            self._replay(RuleRow(index, id_, payload, time), facts)
+        elif kind in _SILENT:
+            return
+        elif kind == "intent":
+            if facts.ruled:
+                self._adopt(run)
+                self._replay(RuleRow(index, id_, payload, time), facts)
+        elif kind == "opening":
+            row = RuleRow(index, id_, payload, time)
+            if facts.ruled or self._inherits(facts):
+                self.known.add(id_)
+                self._replay(row, facts)
+            else:
+                self.openings[id_] = row
+        elif kind == "run":
+            self.openings.pop(run or "", None)
+        elif kind in _ALWAYS:
+            self._adopt(run)
+            self._replay(RuleRow(index, id_, payload, time), facts)
+
+    def _adopt(self, run: str | None) -> None:
+        """Look at all of a run from now on: something in it is ruled, though its opening does not say so."""
+        row = self.openings.pop(run or "", None)
+        if row is not None and run is not None:
+            self.known.add(run)
+            self._replay(row, None)
+
+    def skips(self, run: str | None) -> bool:
+        """Return whether acts of a run are passed over that no rule bears on by themselves."""
+        raise NotImplementedError
+
+    def _inherits(self, facts: Facts) -> bool:
+        raise NotImplementedError
+
+    def _replay(self, row: RuleRow, facts: Facts | None) -> None:
+        raise NotImplementedError
+
+
+class RuleFold(_Sieve):
+    """Replays the rules of one ledger.
+
+    Attributes:
+        seen: how many receipts were replayed.
+    """
+
+    def __init__(self, sources: RuleSources) -> None:
+        super().__init__()
+        self._state = Replay(sources.approvers, sources.document_of, sources.arguments_of)
+        self.seen = 0
+
+    def judge(self, report: Report, before: int = 0) -> None:
+        """Report the first breach and the first doubt of each kind; `before` is how many receipts were replayed earlier."""
+        report.ran(NAME, self.seen - before)
+        breach = self._state.breach
+        if breach is not None:
+            report.find(NAME, breach.code, where=f"entry {breach.index}", message=breach.message)
+        for doubt in self._state.doubts.values():
+            report.find(NAME, doubt.code, where=f"entry {doubt.index}", message=doubt.message)
+
+    def state(self) -> RuleState:
+        """Return the state to go on from; it shares what it holds with the fold, which is not used after."""
+        return RuleState(self.openings, frozenset(self.known), self.seen, self._state.state())
+
+    def resume(self, state: RuleState) -> None:
+        """Go on from a state."""
+        self.openings, self.known, self.seen = dict(state.openings), set(state.known), state.seen
+        self._state.resume(state.replay)
+
+    def join(self, part: RulePart) -> None:
+        """Take what a stretch left."""
+        for row in part.rows:
+            self.take(row.at, row.id_, read_facts(row.payload), row.payload, row.time)
+        self.openings |= part.openings
+
+    def skips(self, run: str | None) -> bool:
+        """Return whether acts of a run are passed over that no rule bears on by themselves."""
+        return run not in self.known
+
+    def _inherits(self, facts: Facts) -> bool:
+        follows = facts.continues
+        return facts.parent_opening in self.known or (follows is not None and self._state.policies.rules(follows))
+
+    def _replay(self, row: RuleRow, facts: Facts | None) -> None:
+        receipt = facts.receipt if facts is not None and facts.receipt is not None else parse_receipt(row.payload)
+        tree = self._state.budgets.tree(receipt.run) if receipt.kind == "run" else ()
+        self._state.see(row.at, row.id_, receipt, recorded_at=row.time.decode("ascii") + "Z")
+        self.known.difference_update(tree)
+        self.seen += 1
+
+
+class ApartRules(_Sieve):
+    """Collects, of a stretch, what a fold that knows what stands before it may have to replay.
+
+    That is more than what rules bear on: whatever belongs to a run that opened before the stretch, and runs that may inherit.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[RuleRow] = []
+
+    def part(self) -> RulePart:
+        """Return what the stretch leaves."""
+        return RulePart(tuple(self._rows), self.openings)
+
+    def skips(self, run: str | None) -> bool:
+        """Return whether acts of a run are passed over that no rule bears on by themselves."""
+        return run in self.openings
+
+    def take(self, index: int, id_: str, facts: Facts, payload: bytes, time: bytes) -> None:
+        """Take the next receipt."""
+        run = facts.run
+        if run is not None and run not in self.openings and run not in self.known:
+            self._rows.append(RuleRow(index, id_, payload, time))
+        else:
+            super().take(index, id_, facts, payload, time)
+
+    def _inherits(self, facts: Facts) -> bool:
+        parent = facts.parent_opening
+        return (parent is not None and parent not in self.openings) or facts.continues is not None
+
+    def _replay(self, row: RuleRow, facts: Facts | None) -> None:  # noqa: ARG002  parsed by the fold
+        self._rows.append(row)
+
+
+def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[str], bytes | None]) -> None:
+    """Replay budgets and policies over the receipts of one whole run, in chain order, and report what they show.
+
+    Approvals, effects and the budgets of runs above it stand elsewhere in the ledger, and so may the resolution of an act that
+    was ambiguous: what depends on these is not judged.
+
+    Args:
+        report: takes the findings.
+        rows: all receipts of the run and of the runs inside it.
+        document_of: digest -> bytes of a policy document, where it is at hand.
+    """
+    if not any(each in row.payload for row in rows for each in _EXPLICIT):
+        report.ran(NAME, 0)
+        return
+    budgets, policies = BudgetReplay(), PolicyReplay(document_of, lambda _: None)
+    opened: set[str] = set()
+    open_ended = nested = False
+    seen: set[str] = set()
+    for row in rows:
+        receipt = parse_receipt(row.payload)
+        if isinstance(receipt, Opening):
+            nested = nested or (receipt.parent_opening is not None and receipt.parent_opening not in opened)
+            opened.add(row.id_)
+        open_ended = open_ended or (isinstance(receipt, Outcome) and receipt.status is OutcomeStatus.AMBIGUOUS)
+        found: list[Finding] = [*policies.see(row.at, row.id_, receipt).findings]
+        found += budgets.see(row.at, row.id_, receipt)
+        for each in found:
+            if nested and each.code == "budget.contradicted":
+                continue  # it may speak of a budget above
+            if each.code.startswith("budget.") and open_ended and isinstance(each, Breach):
+                why = "how an ambiguous act was resolved is not among the receipts at hand"
+                report.skip(NAME, "check.unreachable", why, asked=True)
+                return
+            if each.code not in seen:
+                seen.add(each.code)
+                report.find(NAME, each.code, where=f"entry {each.index}", message=each.message)
+            if isinstance(each, Breach):
+                return
+    report.ran(NAME, len(rows))
+    report.notes.append(
+        "rules: budgets and policies of this run; approvals, effects and runs above it were not at hand"
+    )
