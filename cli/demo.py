@@ -14,8 +14,8 @@ import typer
 from rich.text import Text
 
 from cli.options import Shared, program_name
-from cli.show import print_tree
 from cli.text import console, escape, say, short
+from cli.tree import print_tree
 from cli.trustfile import pin_ledger
 from cli.verify import print_verdict
 from cli.whole import judge_ledger

@@ -20,7 +20,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Literal, TypeAlias
 
 from ledger.digest import digest as digest_of
 from ledger.digest import parse_digest
@@ -32,6 +32,7 @@ from ledger.storage.durable import (
     fsync_folder,
     make_folder,
     open_regular,
+    remove_temporaries,
     replace,
     storage_error,
     sync,
@@ -40,7 +41,7 @@ from ledger.storage.durable import (
 )
 from ledger.storage.packs import PACK_BYTES, Packs
 
-__all__ = ["SALTED_BELOW_BYTES", "SALT_BYTES", "ArtifactStore", "salted_bytes"]
+__all__ = ["SALTED_BELOW_BYTES", "SALT_BYTES", "ArtifactStore", "Condition", "salted_bytes"]
 
 SALT_BYTES: Final = 32
 SALTED_BELOW_BYTES: Final = 1024 * 1024
@@ -48,6 +49,10 @@ SALTED_BELOW_BYTES: Final = 1024 * 1024
 _PACKED_BELOW_BYTES: Final = 256 * 1024
 _CHUNK: Final = 1024 * 1024
 _BLOB: Final = re.compile(r"[0-9a-f]{64}")
+_STALE_NS: Final = 3600 * 10**9
+
+Condition: TypeAlias = Literal["whole", "absent", "altered", "unreadable"]
+"""What is there under a digest: its bytes, none, other bytes, or some that cannot be read."""
 
 
 def salted_bytes(content: bytes, *, run_salt: bytes | None) -> bytes:
@@ -143,7 +148,7 @@ class ArtifactStore:
         Raises:
             FormatError: not a digest.
             NotFoundError: there are none (`artifact.absent`).
-            StorageError: there are some, and none that can be read and match (`artifact.unreadable`).
+            StorageError: there are some, and none that match (`artifact.altered`) or that can be read (`artifact.unreadable`).
         """
         key = parse_digest(digest)
         waiting = self._pending.get(digest)
@@ -154,7 +159,7 @@ class ArtifactStore:
             found = True
             if hashlib.sha256(stored).digest() == key:
                 return stored
-        raise _unreadable(digest, "its bytes have another digest") if found else _absent(digest)
+        raise _altered(digest) if found else _absent(digest)
 
     def content(self, ref: Artifact) -> bytes:
         """Return the content that a receipt's member refers to, without the salt.
@@ -227,18 +232,51 @@ class ArtifactStore:
             StorageError: it may still be there.
         """
         key = parse_digest(digest)
-        erased = self._pending.pop(digest, None) is not None
+        waited = self._pending.pop(digest, None) is not None
         path = self._blob(digest)
         try:
             path.unlink()
+            unlinked = True
         except FileNotFoundError:
-            pass
+            unlinked = False
         except OSError as error:
             raise storage_error(error, path) from error
-        else:
+        self._remove_copies(digest)
+        if unlinked:
             fsync_folder(path.parent)
-            erased = True
-        return self._writing.erase(key) or erased
+        return self._writing.erase(key) or unlinked or waited
+
+    def _remove_copies(self, digest: str) -> None:
+        """Remove what a crash may have left of large bytes on their way to their name: these, or any left for an hour."""
+        folder = self.folder / "blobs"
+        try:
+            recent_ns = folder.stat().st_mtime_ns - _STALE_NS
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, folder) from error
+        key = parse_digest(digest)
+
+        def holds(path: Path) -> bool:
+            try:
+                if path.name.startswith(f".{key.hex()}.") or path.stat().st_mtime_ns < recent_ns:
+                    return True
+                with open_regular(path) as file:
+                    return hashlib.file_digest(file, "sha256").digest() == key
+            except FileNotFoundError:
+                return False
+
+        remove_temporaries(folder, which=holds)
+
+    def inspect(self, digest: str) -> tuple[Condition, int]:
+        """Return the condition of stored bytes and how many there are, 0 where they are not whole. Large ones are not held in memory."""
+        try:
+            with self.open(digest) as file:
+                return "whole", file.seek(0, io.SEEK_END)
+        except NotFoundError:
+            return "absent", 0
+        except StorageError as error:
+            return ("altered" if error.code == "artifact.altered" else "unreadable"), 0
 
     def _blob(self, digest: str) -> Path:
         return self.folder / "blobs" / parse_digest(digest).hex()
@@ -310,6 +348,12 @@ class ArtifactStore:
 
 def _absent(digest: str) -> NotFoundError:
     return NotFoundError(f"artifact {digest}: absent", code="artifact.absent", where=digest)
+
+
+def _altered(digest: str) -> StorageError:
+    return StorageError(
+        f"artifact {digest}: altered, its bytes have another digest", code="artifact.altered", where=digest
+    )
 
 
 def _unreadable(digest: str, reason: str) -> StorageError:

@@ -15,7 +15,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,7 @@ __all__ = [
     "make_folder",
     "network_filesystem",
     "open_regular",
+    "remove_temporaries",
     "replace",
     "storage_error",
     "sync",
@@ -194,6 +195,20 @@ def open_regular(path: Path) -> BufferedReader:
 def temporary_beside(path: Path) -> Path:
     """Return a new hidden name in the folder of `path`, for a file on its way to that name."""
     return path.with_name(f".{path.name[:100]}.{os.urandom(8).hex()}.tmp")
+
+
+def remove_temporaries(folder: Path, *, which: Callable[[Path], bool] = lambda _: True) -> None:
+    """Remove what crashes left of files on their way to a name in a folder, where nobody writes one now; `which` chooses.
+
+    Raises:
+        StorageError: some may be left.
+    """
+    try:
+        for path in folder.glob(".*.tmp"):
+            if which(path):
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(error, folder) from error
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:

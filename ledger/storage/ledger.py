@@ -11,6 +11,7 @@ Source: docs/spec/journal.md.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,13 +33,14 @@ from ledger.storage import evidence
 from ledger.storage.artifacts import ArtifactStore
 from ledger.storage.clock import default_origin, nonce, now
 from ledger.storage.durable import fsync_folder, make_folder, network_filesystem, storage_error
+from ledger.storage.erasing import Erasing
 from ledger.storage.journal import Rest, Stored, read_segment, segments
 from ledger.storage.keyfile import LedgerKeys, create_ledger_keys, folder_holds_key, read_ledger_keys, read_next_keys
 from ledger.storage.keyfolder import is_rotating, read_next_key, settle_keys
 from ledger.storage.places import Places
 from ledger.storage.reader import FORMAT, Reader
 from ledger.storage.register import Register
-from ledger.storage.state import Keyring, RunState
+from ledger.storage.rows import Keyring, RunState
 from ledger.storage.writer import Builder, Position, View, Writer
 from ledger.version import VERSION
 from ledger.words import SEALED_KINDS, Reason
@@ -59,8 +61,9 @@ class Ledger:
         self.header: Final = header
         self.places: Final = places
         self.reader: Final = Reader(folder)
-        self.artifacts: Final = ArtifactStore(folder)
+        self.artifacts: Final = ArtifactStore(folder / "artifacts")
         self.passphrase: Final = passphrase
+        self._erasing = Erasing(self.artifacts)
         self._keys: LedgerKeys | None = None
         self._issuer_path = str(self.places.key_folder(header.ledger) / "issuer.pem")
         self._seen = (0, 0)
@@ -239,6 +242,10 @@ class Ledger:
         """Append what `build` returns, called under the lock with the current state; staged artifacts go first."""
 
         def flush_and_build(view: View) -> Sequence[Envelope]:
+            if self._erasing.under_way():
+                # What a crash left to be erased; a disk that refuses must not keep anything from being recorded.
+                with contextlib.suppress(StorageError):
+                    self._erasing.finish(self.reader.entries)
             built = build(view)
             self.artifacts.flush()
             return built

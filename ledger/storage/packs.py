@@ -30,6 +30,7 @@ from ledger.storage.durable import (
     fsync_folder,
     make_folder,
     open_regular,
+    remove_temporaries,
     replace,
     storage_error,
     sync,
@@ -194,12 +195,14 @@ class Packs:
     def erase(self, key: bytes) -> bool:
         """Return whether a record was removed: each pack that holds it is written anew without it, durably.
 
-        The caller holds the ledger's lock. A torn tail of such a pack goes with it.
+        The caller holds the ledger's lock. A torn tail of such a pack goes with it, and one that is of this record goes anyway;
+        so do files that a crash left of an earlier rewriting.
 
         Raises:
             StorageError: the pack in question is as it was.
         """
         removed = False
+        remove_temporaries(self.folder)
         for number in sorted(self._numbers()):
             try:
                 with self._opened(number) as descriptor:
@@ -328,10 +331,10 @@ class Packs:
                 gone.append((start, after))
         tail = os.pread(descriptor, size - end, end)
         gone += [(end + start, end + after) for its_key, start, after in stray_spans(tail) if its_key == key]
+        if tail and is_torn(tail) and (gone or tail.startswith(b"sha256:" + key.hex().encode("ascii"))):
+            gone.append((end, size))
         if not gone:
             return False
-        if tail and is_torn(tail):
-            gone.append((end, size))
         self._write_without(number, descriptor, gone, size)
         self._known.pop(number, None)
         return True

@@ -79,7 +79,7 @@ def is_good(artifacts: ArtifactStore, item: bytes) -> bool:
     except NotFoundError:
         return False
     except StorageError as error:
-        if error.code != "artifact.unreadable":
+        if error.code != "artifact.altered":
             raise
         return False
     return True

@@ -85,7 +85,7 @@ def test_a_derived_file_that_is_no_file_is_not_needed(tmp_path, name, strange):
 @pytest.mark.parametrize("strange", STRANGE)
 def test_a_pack_that_is_no_file_makes_its_artifacts_unreadable_and_nothing_else(tmp_path, strange):
     folder, run = recorded(tmp_path)
-    for pack in (folder / "packs").glob("*.pack"):
+    for pack in (folder / "artifacts" / "packs").glob("*.pack"):
         strange(pack)
     with new_ledger_again(folder, tmp_path) as ledger:
         salt = ledger.get(run)
