@@ -19,13 +19,11 @@ from cli.text import escape, say
 from cli.trustfile import read_trust
 from ledger.bundle import Bundle
 from ledger.checkpoint import head_of
-from ledger.equivocation import Equivocation, print_equivocation
 from ledger.errors import LedgerError
 from ledger.merkle import HashReader, consistency_proof, root_of
 from ledger.storage.durable import write_new
 from ledger.storage.evidence import gather
 from ledger.storage.reader import Reader
-from verify.equivocation import verify_equivocation
 from verify.given import GIVEN
 from verify.options import Options
 from verify.report import Verdict
@@ -93,6 +91,10 @@ def keep_conflict(
 def _keep_proofs(
     others: Sequence[bytes], evidence: Bundle, reader: Reader | None, options: Shared, file: Path | None
 ) -> tuple[str, ...]:
+    # Two histories are rare: who never meets them does not load what proves them.
+    from ledger.equivocation import Equivocation, print_equivocation  # noqa: PLC0415
+    from verify.equivocation import verify_equivocation  # noqa: PLC0415
+
     newer = head_of(evidence.checkpoint)
     kept = []
     for note in others:

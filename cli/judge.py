@@ -19,7 +19,6 @@ from ledger.storage.evidence import gather, gather_range
 from ledger.storage.journal import segment_path, segments
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
-from verify.file import kind_of, verify_file
 from verify.options import Options
 from verify.pins import trust_used
 from verify.report import Check, CheckStatus, Coverage, Verdict
@@ -73,6 +72,8 @@ def _judge_bundle(folder: Path, reader: Reader, bundle: Bundle, options: Shared,
 
 def judge_file(data: bytes, subject: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on a file, judged without any ledger, and remember its head where it earned that."""
+    from verify.file import kind_of, verify_file  # noqa: PLC0415  what it loads would cost every other target
+
     trust = read_trust(options)
     seen: list[bytes | None] = [None]
 

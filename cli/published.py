@@ -12,7 +12,6 @@ from ledger.checkpoint import head_of
 from ledger.errors import LedgerError
 from ledger.storage.published import CHECKPOINT, PublishedTree, is_published
 from verify.options import Options
-from verify.published import verify_published
 from verify.report import Verdict
 
 __all__ = ["is_published", "judge_published"]
@@ -20,6 +19,8 @@ __all__ = ["is_published", "judge_published"]
 
 def judge_published(folder: Path, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on a published tree, and remember its head where it earned that."""
+    from verify.published import verify_published  # noqa: PLC0415  what it loads would cost every other target
+
     tree = PublishedTree(folder)
     try:
         origin = head_of(tree(CHECKPOINT) or b"").origin

@@ -8,7 +8,8 @@ Source: docs/spec/receipts.md.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+import threading
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
@@ -42,6 +43,7 @@ __all__ = [
     "Time",
     "Tool",
     "Unknown",
+    "build_members",
 ]
 
 Digest: TypeAlias = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -69,10 +71,35 @@ Json = TypeAliasType(
 """Any canonical JSON value: what inline arguments may hold."""
 
 
-class Member(BaseModel):
-    """Base of every object inside a receipt: strict, frozen, unknown members refused."""
+_building = threading.RLock()
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+class Member(BaseModel):
+    """Base of every object inside a receipt: strict, frozen, unknown members refused.
+
+    What checks a model is built when the model is first used, by one thread: most programs use few of them.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
+
+    @classmethod
+    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **how: Any) -> bool | None:  # noqa: ANN401
+        """Return as pydantic does, but let no two threads build at once."""
+        with _building:
+            return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **how)
+
+
+# What builds the others is loaded with this one: judging evidence must not open a file, not even of a library.
+Member.model_rebuild()
+
+
+def build_members() -> None:
+    """Build what checks each model that there is now, for whoever goes on to threads, forked processes or a deadline."""
+    waiting: list[type[Member]] = [Member]
+    while waiting:
+        model = waiting.pop()
+        model.model_rebuild()
+        waiting.extend(model.__subclasses__())
 
 
 class Issuer(Member):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from ledger import canonical
 from ledger.digest import digest
@@ -42,7 +42,7 @@ from ledger.members import (
     Source,
     Time,
 )
-from ledger.words import CALL_REASONS, Kind, OutcomeStatus, Reason, RunStatus
+from ledger.words import CALL_REASONS, OutcomeStatus, Reason, RunStatus
 
 __all__ = [
     "ACT_SCHEMA",
@@ -430,8 +430,7 @@ Receipt: TypeAlias = (
     | Repair
 )
 
-RECEIPTS: Final[TypeAdapter[Receipt]] = TypeAdapter(Annotated[Receipt, Field(discriminator="kind")])
-_KINDS = frozenset(Kind)
+_KINDS: Final[dict[str, type[Receipt]]] = {model.model_fields["kind"].default: model for model in get_args(Receipt)}
 
 # Lists that are empty are absent: one value has one text.
 _ABSENT_WHEN_EMPTY: Final = {
@@ -454,13 +453,14 @@ def parse_receipt(payload: bytes) -> Receipt:
     schema = value.get("schema")
     if schema != RECEIPT_SCHEMA:
         raise _unknown_or_missing("schema", schema, payload)
+    kind = value.get("kind")
+    model = _KINDS.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        raise _unknown_or_missing("kind", kind, payload)
     try:
         # The bytes are canonical by now, so both readers of them see one value.
-        receipt = RECEIPTS.validate_json(payload)
+        receipt = model.model_validate_json(payload)
     except ValidationError as error:
-        kind = value.get("kind")
-        if not isinstance(kind, str) or kind not in _KINDS:
-            raise _unknown_or_missing("kind", kind, payload) from error
         # A fraction, which was left to the schema, is the better reason.
         canonical.decode(payload, max_depth=canonical.RECEIPT_MAX_DEPTH)
         raise _malformed(payload, error) from error
@@ -550,8 +550,7 @@ def _unknown_or_missing(member: str, found: object, payload: bytes) -> LedgerErr
 
 def _malformed(payload: bytes, error: ValidationError) -> FormatError:
     first = error.errors(include_url=False, include_context=False)[0]
-    # The first element of the location is the tag of the union.
-    where = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"][1:])
+    where = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return FormatError(
         f"receipt {digest(payload)[:15]}: {where}: {first['msg'].lower()}, got {clip(first.get('input'))}{more}",

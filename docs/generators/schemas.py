@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import textwrap
 from typing import Any, get_args
 
 from ledger.canonical import MAX_INTEGER
@@ -16,6 +19,35 @@ _DIGEST = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
 _KEY = {"type": "string", "pattern": "^[a-z][a-z0-9-]{0,31}:[0-9a-f]{64}$"}
 _NAME = {"type": "string", "minLength": 1}
 _INDEX = {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}
+
+
+def _describe(model: type[Member]) -> None:
+    """Give each member of a model, and of what it is derived from, the text that stands below it in the source.
+
+    pydantic can do that by itself, but it reads the sources each time a program starts.
+    """
+    said: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        if not issubclass(each, Member):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(each))).body[0]
+        assert isinstance(body, ast.ClassDef)  # noqa: S101
+        for first, second in zip(body.body, body.body[1:], strict=False):
+            match first, second:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    said[name] = inspect.cleandoc(text)
+    for name, text in said.items():
+        model.model_fields[name].description = text
+
+
+def _all_models(model: type[Member] = Member) -> list[type[Member]]:
+    return [each for child in model.__subclasses__() for each in (child, *_all_models(child))]
+
+
+for _model in _all_models():
+    _describe(_model)
+for _model in _all_models():
+    _model.model_rebuild(force=True)
 
 KINDS: dict[str, type[Member]] = {model.model_fields["kind"].default: model for model in get_args(Receipt)}
 

@@ -11,19 +11,23 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ledger.bundle import Bundle, CarriedArtifact, Item, LastEntry, print_range
 from ledger.checkpoint import Head, head_of
-from ledger.consistency import ConsistencyFile
 from ledger.errors import LedgerError, NotFoundError, StorageError
 from ledger.line import HEAD_PREFIX, parse_head_line
 from ledger.members import Artifact
 from ledger.merkle import HashReader, consistency_proof, inclusion_proof, root_of
 from ledger.receipt import Erasure, Opening, Receipt, children_of, parse_receipt, run_of
-from ledger.storage.artifacts import ArtifactStore
 from ledger.storage.journal import Stored, read_segment, segments
 from ledger.storage.reader import Reader
-from ledger.tlogproof import TlogProof
+
+if TYPE_CHECKING:
+    # Most evidence is a bundle without artifacts, so what the rest needs is loaded where it is made.
+    from ledger.consistency import ConsistencyFile
+    from ledger.storage.artifacts import ArtifactStore
+    from ledger.tlogproof import TlogProof
 
 __all__ = ["gather", "gather_consistency", "gather_proof", "gather_range", "note_at"]
 
@@ -114,6 +118,8 @@ def gather_proof(reader: Reader, receipt: str) -> TlogProof:
         NotFoundError: the receipt is not in the ledger.
         DamagedError: the journal does not lead to its own head.
     """
+    from ledger.tlogproof import TlogProof  # noqa: PLC0415
+
     note = reader.note()
     head = head_of(note)
     stored = reader.get(receipt)
@@ -128,6 +134,8 @@ def gather_consistency(reader: Reader, old: bytes, new: bytes) -> ConsistencyFil
         LedgerError: `head.unreconciled` for a head that this ledger does not hold: another origin, size or root.
         DamagedError: the journal does not lead to its own head.
     """
+    from ledger.consistency import ConsistencyFile  # noqa: PLC0415
+
     newest = reader.head()
     read = reader.hash_reader(newest)
     heads = head_of(old), head_of(new)

@@ -34,6 +34,7 @@ from ledger.errors import (
 from ledger.facts import read_facts
 from ledger.keys import PrivateKey
 from ledger.line import print_entry_line, print_head_line
+from ledger.members import build_members
 from ledger.merkle import leaf_hash, root_of
 from ledger.receipt import Header, Key, Receipt
 from ledger.storage import admission
@@ -59,6 +60,9 @@ from ledger.storage.state import Keyring, State
 from ledger.storage.tiles import Tiles, TreeHashes
 
 __all__ = ["Position", "View", "Writer"]
+
+# Whoever writes may do so from many threads and go on in forked processes: nothing is left to build in the middle of that.
+build_members()
 
 _HEAD_LINE_MAX_BYTES: Final = 128 << 10
 _LAST_BYTES: Final = 64 << 10
