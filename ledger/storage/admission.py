@@ -24,7 +24,8 @@ from ledger.errors import AdmissionError, AlreadyClosedError, SignatureError, Un
 from ledger.facts import Facts
 from ledger.keys import next_digest, refuse_weak_point
 from ledger.receipt import Header, Key, Opening, Receipt, parse_receipt
-from ledger.storage.state import Keyring, Pending, RunState, State
+from ledger.storage.rows import Keyring, Pending, RunState
+from ledger.storage.state import State
 from ledger.words import SEALED_KINDS, TREE_KINDS, Kind
 
 __all__ = [
@@ -180,8 +181,20 @@ def _check_order(state: State, receipt: Facts, run: RunState) -> None:
             raise AdmissionError(f"run: {len(left)} receipts of the run are left out", code="tree.uncommitted")
 
 
-def apply(state: State, receipt: Facts, payload: bytes, *, id_: str, index: int, sealed: bool) -> None:
-    """Change the state by a receipt that is in the journal; tolerant, since what is written is written."""
+def apply(
+    state: State,
+    receipt: Facts,
+    payload: bytes,
+    *,
+    id_: str,
+    index: int,
+    sealed: bool,
+    attempts: bool,
+) -> None:
+    """Change the state by a receipt that is in the journal; tolerant, since what is written is written.
+
+    `attempts` says whether it is an intent that attempts an effect.
+    """
     if receipt.kind == Kind.OPENING:
         _apply_opening(state, payload, id_=id_, index=index)
         return
@@ -192,7 +205,9 @@ def apply(state: State, receipt: Facts, payload: bytes, *, id_: str, index: int,
     closes = receipt.kind == Kind.RUN and known.closed is None
     _count(state, known.root, unsettled=(receipt.kind == Kind.INTENT) - settled, open_=-closes)
     if receipt.kind != Kind.RUN:
-        state.add_pending(Pending(id_, known.id, index, receipt.kind, height, uncovered=not sealed, intent=None))
+        state.add_pending(
+            Pending(id_, known.id, index, receipt.kind, height, uncovered=not sealed, intent=None, attempts=attempts)
+        )
         return
     if known.closed is None:
         known.closed = index

@@ -22,7 +22,7 @@ from ledger.storage.clock import nonce, now
 from ledger.storage.keyfile import read_key
 from ledger.storage.keyfolder import begin_rotation, cancel_rotation, read_next_key, retired_files
 from ledger.storage.ledger import PRODUCER, Ledger
-from ledger.storage.state import Keyring
+from ledger.storage.rows import Keyring
 from ledger.storage.writer import View
 
 __all__ = ["Rotation", "rotate"]

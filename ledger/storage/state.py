@@ -16,17 +16,28 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from ledger.merkle import Frontier
 from ledger.storage.journal import Tail
+from ledger.storage.rows import (
+    Keyring,
+    Pending,
+    Place,
+    RunState,
+    keyring_of,
+    pending_of,
+    row_of,
+    tail_of,
+    value_of,
+)
 
-__all__ = ["Keyring", "Pending", "RunState", "State"]
+__all__ = ["State"]
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _VARIABLES: Final = 500
 _SAVE_AFTER_COMMITS: Final = 64
 _SAVE_AFTER_CHANGES: Final = 8_192
@@ -44,70 +55,13 @@ CREATE TABLE runs (
 CREATE INDEX open_runs ON runs (idx) WHERE closed IS NULL;
 CREATE TABLE pending (
   id TEXT PRIMARY KEY, run TEXT NOT NULL, idx INTEGER NOT NULL, kind TEXT NOT NULL, height INTEGER NOT NULL,
-  uncovered INTEGER NOT NULL, intent TEXT) WITHOUT ROWID;
+  uncovered INTEGER NOT NULL, intent TEXT, attempts INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX pending_of_run ON pending (run, idx);
 CREATE INDEX child_roots ON pending (intent, idx) WHERE intent IS NOT NULL;
+CREATE TABLE topics (
+  topic INTEGER NOT NULL, idx INTEGER NOT NULL, segment INTEGER NOT NULL, offset INTEGER NOT NULL,
+  PRIMARY KEY (topic, idx)) WITHOUT ROWID;
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Keyring:
-    """Keys in force after the newest entry, and the first: texts of key ids."""
-
-    origin: str = ""
-    header: str = ""
-    issuer_name: str = ""
-    issuer_key: str = ""
-    log_key: str = ""
-    next_issuer: str | None = None
-    next_log: str | None = None
-    retired: tuple[str, ...] = ()
-    """Keys of both roles that were in force once and never return."""
-
-
-@dataclass(slots=True)
-class RunState:
-    """One run: where it opened, whether it closed, how large its tree is."""
-
-    id: str
-    index: int
-    name: str
-    closed: int | None
-    """Index of the `run` receipt, None while open."""
-    issuer_name: str
-    issuer_key: str
-    parent: str | None
-    parent_intent: str | None
-    root: str
-    """Run id of the outermost run of the tree."""
-    level: int
-    """Levels above this run's receipts in the tree of the outermost run."""
-    receipts: int
-    """Receipts in the whole tree; counted at the outermost run, as the next two are."""
-    unsettled: int = 0
-    """Intents in the whole tree that nothing commits yet."""
-    open: int = 1
-    """Runs in the whole tree that are open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A receipt of an open run that no receipt commits yet."""
-
-    id: str
-    run: str
-    index: int
-    kind: str
-    height: int
-    """Levels of the tree below it."""
-    uncovered: bool
-    """Whether it waits for a seal of the run's issuer above it."""
-    intent: str | None
-    """For the root of a child run: the intent of the call that started it."""
-
-
-Place = tuple[int, int, int]
-"""Index, segment, offset of a receipt's line."""
 
 
 @dataclass(slots=True)
@@ -120,10 +74,11 @@ class _Changes:
     pending: dict[str, Pending] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     ids: dict[int, list[Place]] = field(default_factory=dict)
+    topics: dict[int, list[Place]] = field(default_factory=dict)
     commits: int = 0
 
     def size(self) -> int:
-        return len(self.dirty) + len(self.pending) + len(self.gone) + len(self.ids)
+        return len(self.dirty) + len(self.pending) + len(self.gone) + len(self.ids) + len(self.topics)
 
 
 class State:
@@ -197,7 +152,7 @@ class State:
         """
         self._changes = _Changes()
         row = self._connection().execute("SELECT tail, keyring FROM stamp").fetchone()
-        return None if row is None else (_tail_of(orjson.loads(row[0])), _keyring_of(orjson.loads(row[1])))
+        return None if row is None else (tail_of(orjson.loads(row[0])), keyring_of(orjson.loads(row[1])))
 
     def advance(self, tail: Tail, keyring: Keyring) -> None:
         """Take what changed as that of a durable commit which leads to `tail`; save if much has come together."""
@@ -222,14 +177,21 @@ class State:
             self._save_ids(db)
             db.executemany("DELETE FROM pending WHERE id = ?", [(id_,) for id_ in changes.gone])
             db.executemany(
-                "INSERT OR REPLACE INTO pending VALUES (?,?,?,?,?,?,?)",
-                [(p.id, p.run, p.index, p.kind, p.height, p.uncovered, p.intent) for p in changes.pending.values()],
+                "INSERT OR REPLACE INTO pending VALUES (?,?,?,?,?,?,?,?)",
+                [
+                    (p.id, p.run, p.index, p.kind, p.height, p.uncovered, p.intent, p.attempts)
+                    for p in changes.pending.values()
+                ],
+            )
+            db.executemany(
+                "INSERT OR REPLACE INTO topics VALUES (?,?,?,?)",
+                [(topic, *place) for topic, places in changes.topics.items() for place in places],
             )
             db.executemany(
                 "INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                [_row_of(changes.runs[id_]) for id_ in changes.dirty],
+                [row_of(changes.runs[id_]) for id_ in changes.dirty],
             )
-            stamp = (orjson.dumps(_value_of(tail)), orjson.dumps(keyring))
+            stamp = (orjson.dumps(value_of(tail)), orjson.dumps(keyring))
             db.execute("INSERT OR REPLACE INTO stamp VALUES (1, ?, ?)", stamp)
             db.execute("COMMIT")
         except BaseException:
@@ -251,6 +213,17 @@ class State:
     def add_id(self, raw: bytes, place: Place) -> None:
         """Keep where a receipt lies, by its digest."""
         self._changes.ids.setdefault(_prefix(raw), []).append(place)
+
+    def add_topic(self, topic: str, place: Place) -> None:
+        """Keep that a receipt bears on a topic."""
+        self._changes.topics.setdefault(_topic(topic), []).append(place)
+
+    def about(self, topic: str) -> list[Place]:
+        """Return the places of the receipts that bear on a topic, in chain order; some may bear on another one."""
+        key = _topic(topic)
+        rows = self._connection().execute("SELECT idx, segment, offset FROM topics WHERE topic = ?", (key,)).fetchall()
+        # What changed here may have been saved meanwhile by another process.
+        return sorted({*rows, *self._changes.topics.get(key, ())})
 
     def places(self, raw: bytes) -> list[Place]:
         """Return the place of every receipt that shares the first eight bytes of a digest."""
@@ -313,7 +286,7 @@ class State:
         if id_ in changes.gone:
             return None
         row = self._connection().execute("SELECT * FROM pending WHERE id = ?", (id_,)).fetchone()
-        return None if row is None else _pending_of(row)
+        return None if row is None else pending_of(row)
 
     def pending_of(self, run: str) -> list[Pending]:
         """Return what nothing commits yet in a run, in chain order."""
@@ -328,7 +301,7 @@ class State:
     def _with_changes(self, rows: list[tuple[Any, ...]], wanted: Callable[[Pending], bool]) -> list[Pending]:
         changes = self._changes
         # What changed here may have been saved meanwhile by another process.
-        found = {p.id: p for row in rows if (p := _pending_of(row)).id not in changes.gone}
+        found = {p.id: p for row in rows if (p := pending_of(row)).id not in changes.gone}
         found |= {pending.id: pending for pending in changes.pending.values() if wanted(pending)}
         return sorted(found.values(), key=lambda pending: pending.index)
 
@@ -354,67 +327,13 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
+def _topic(text: str) -> int:
+    return _prefix(sha256(text.encode("utf-8")).digest())
+
+
 def _prefix(raw: bytes) -> int:
     """Return the first eight bytes of a digest as a signed integer that sorts as the bytes do."""
     return int.from_bytes(raw[:8], "big") - (1 << 63)
-
-
-def _row_of(run: RunState) -> tuple[Any, ...]:
-    return (
-        run.id,
-        run.index,
-        run.name,
-        run.closed,
-        run.issuer_name,
-        run.issuer_key,
-        run.parent,
-        run.parent_intent,
-        run.root,
-        run.level,
-        run.receipts,
-        run.unsettled,
-        run.open,
-    )
-
-
-def _pending_of(row: tuple[Any, ...]) -> Pending:
-    id_, run, index, kind, height, uncovered, intent = row
-    return Pending(id_, run, index, kind, height, bool(uncovered), intent)
-
-
-def _keyring_of(value: dict[str, Any]) -> Keyring:
-    return Keyring(**{**value, "retired": tuple(value["retired"])})
-
-
-def _value_of(tail: Tail) -> dict[str, Any]:
-    return {
-        "segment": tail.segment,
-        "start": tail.start,
-        "offset": tail.offset,
-        "size": tail.size,
-        "previous": tail.previous,
-        "keyring": tail.keyring,
-        "frontier": [each.hex() for each in tail.frontier.hashes],
-        "head_line": tail.head_line,
-        "commit": tail.commit,
-        "note": tail.note.decode("utf-8"),
-    }
-
-
-def _tail_of(value: dict[str, Any]) -> Tail:
-    hashes = [bytes.fromhex(each) for each in value["frontier"]]
-    return Tail(
-        value["segment"],
-        value["start"],
-        value["offset"],
-        value["size"],
-        value["previous"],
-        value["keyring"],
-        Frontier.of(value["size"], hashes),
-        value["head_line"],
-        value["commit"],
-        value["note"].encode("utf-8"),
-    )
 
 
 _FORK_WAIT_S: Final = 10.0

@@ -56,8 +56,10 @@ from ledger.storage.lock import LedgerLock
 from ledger.storage.reader import Reader
 from ledger.storage.register import Register
 from ledger.storage.repair import Repairs
-from ledger.storage.state import Keyring, State
+from ledger.storage.rows import Keyring
+from ledger.storage.state import State
 from ledger.storage.tiles import Tiles, TreeHashes
+from ledger.storage.topics import attempts, topics_of
 
 __all__ = ["Position", "View", "Writer"]
 
@@ -327,7 +329,13 @@ class Writer:
                 continue  # unknown or malformed: the verifier says so; the state has nothing to keep of it
             sealed = stored.envelope.seal is not None
             index, id_ = stored.entry.index, stored.entry.receipt
-            admission.apply(self._state, receipt, stored.envelope.payload, id_=id_, index=index, sealed=sealed)
+            payload = stored.envelope.payload
+            topics = topics_of(self._state, receipt, payload)
+            for topic in topics:
+                self._state.add_topic(topic, place)
+            admission.apply(
+                self._state, receipt, payload, id_=id_, index=index, sealed=sealed, attempts=attempts(topics)
+            )
             if isinstance(receipt.receipt, Key):
                 try:
                     admission.check_key(keyring, receipt.receipt, index=index)
@@ -418,15 +426,20 @@ class Writer:
                     admission.check_no_open_runs(self._state, receipt.receipt.retired)
             sealed = envelope.seal is not None
             admission.check_tree(self._state, receipt, sealed=sealed, index=index)
-            admission.apply(self._state, receipt, envelope.payload, id_=id_, index=index, sealed=sealed)
-            rows.append((raw, index, new.offset))
+            topics = topics_of(self._state, receipt, envelope.payload)
+            admission.apply(
+                self._state, receipt, envelope.payload, id_=id_, index=index, sealed=sealed, attempts=attempts(topics)
+            )
+            rows.append((raw, index, new.offset, topics))
             known[raw] = (index, new.add(envelope, receipt.receipt, id_, index))
             positions.append(Position(id_, index))
         if not new.leaves:
             return None, positions
         segment, start = (tail.size, 0) if tail.segment_is_full() else (tail.segment, tail.offset)
-        for raw, index, offset in rows:
+        for raw, index, offset, topics in rows:
             self._state.add_id(raw, (index, segment, start + offset))
+            for topic in topics:
+                self._state.add_topic(topic, (index, segment, start + offset))
         after = new.finish(self._log_keys(self._keyring, new.keyring), segment, start)
         self._write(after)
         return after, positions

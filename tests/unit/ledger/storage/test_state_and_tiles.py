@@ -16,7 +16,8 @@ from ledger.digest import digest_bytes
 from ledger.errors import RegisterError
 from ledger.merkle import consistency_proof, inclusion_proof, leaf_hash
 from ledger.storage.journal import Tail
-from ledger.storage.state import Keyring, State
+from ledger.storage.rows import Keyring
+from ledger.storage.state import State
 from tests.reference.check import check_folder
 from tests.reference.ledgers import (
     bytes_of,
