@@ -19,7 +19,7 @@ class Kept:
 
     def __init__(self, folder: Path, *, store: ArtifactStore | None = None) -> None:
         self._folder: Final = folder
-        self._store: Final = store or ArtifactStore(folder / "artifacts")
+        self._store: Final = store or ArtifactStore(folder)
 
     @cached_property
     def erasures(self) -> dict[str, tuple[Stored, Erasure]]:

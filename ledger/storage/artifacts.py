@@ -67,7 +67,7 @@ def salted_bytes(content: bytes, *, run_salt: bytes | None) -> bytes:
 
 
 class ArtifactStore:
-    """The artifacts of one ledger: `folder` is its `artifacts` folder, which need not exist yet.
+    """The artifacts of the ledger in a folder; its `artifacts` folder, `folder` from here on, need not exist yet.
 
     Reading needs no lock and writes nothing. `flush` and `erase` are called under the ledger's lock.
     """
@@ -75,7 +75,7 @@ class ArtifactStore:
     __slots__ = ("_packs", "_pending", "_writing", "folder")
 
     def __init__(self, folder: Path, *, pack_bytes: int = PACK_BYTES) -> None:
-        self.folder = folder
+        self.folder = folder = folder / "artifacts"
         self._packs = Packs(folder / "packs", pack_bytes=pack_bytes)
         # What the writer knows changes under the lock only; readers have a view of their own.
         self._writing = Packs(folder / "packs", pack_bytes=pack_bytes)

@@ -61,7 +61,7 @@ class Ledger:
         self.header: Final = header
         self.places: Final = places
         self.reader: Final = Reader(folder)
-        self.artifacts: Final = ArtifactStore(folder / "artifacts")
+        self.artifacts: Final = ArtifactStore(folder)
         self.passphrase: Final = passphrase
         self._erasing = Erasing(self.artifacts)
         self._keys: LedgerKeys | None = None

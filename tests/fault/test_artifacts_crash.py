@@ -44,18 +44,18 @@ def filled(folder: Path, *batches: list[bytes]) -> list[int]:
         for item in batch:
             artifacts.stage(item)
         artifacts.flush()
-        sizes.append((folder / "packs" / "00000000.pack").stat().st_size)
+        sizes.append((folder / "artifacts" / "packs" / "00000000.pack").stat().st_size)
     return sizes
 
 
 @pytest.mark.parametrize("filler", ["nothing", "one NUL", "NULs to the size it would have had"])
 def test_an_append_cut_short_at_any_byte_is_cut_off_and_costs_nothing(tmp_path: Path, filler: str) -> None:
     before, after = filled(tmp_path / "a", KEPT, LOST)
-    whole = (tmp_path / "a" / "packs" / "00000000.pack").read_bytes()
+    whole = (tmp_path / "a" / "artifacts" / "packs" / "00000000.pack").read_bytes()
     for cut in range(before, after):
         folder = tmp_path / f"cut-{cut}"
-        (folder / "packs").mkdir(parents=True)
-        pack = folder / "packs" / "00000000.pack"
+        (folder / "artifacts" / "packs").mkdir(parents=True)
+        pack = folder / "artifacts" / "packs" / "00000000.pack"
         nuls = {"nothing": 0, "one NUL": 1}.get(filler, after - cut)
         pack.write_bytes(whole[:cut] + bytes(nuls))
         reader = ArtifactStore(folder)
@@ -68,7 +68,7 @@ def test_an_append_cut_short_at_any_byte_is_cut_off_and_costs_nothing(tmp_path: 
         records = lines_of(pack.read_bytes())
         assert [data for _, data in records[: len(KEPT)]] == KEPT
         assert records[-1][0] == digest
-        assert os.listdir(folder / "packs") == ["00000000.pack"], cut
+        assert os.listdir(folder / "artifacts" / "packs") == ["00000000.pack"], cut
         shutil.rmtree(folder)
 
 
@@ -88,13 +88,13 @@ def is_good(artifacts: ArtifactStore, item: bytes) -> bool:
 def test_a_flipped_bit_is_never_returned_and_takes_nothing_else_along(tmp_path: Path) -> None:
     items = [KEPT[3], KEPT[2], LOST[1]]
     filled(tmp_path / "a", items)
-    whole = (tmp_path / "a" / "packs" / "00000000.pack").read_bytes()
+    whole = (tmp_path / "a" / "artifacts" / "packs" / "00000000.pack").read_bytes()
     for position in range(len(whole)):
         folder = tmp_path / "flipped"
-        (folder / "packs").mkdir(parents=True)
+        (folder / "artifacts" / "packs").mkdir(parents=True)
         flipped = bytearray(whole)
         flipped[position] ^= 1 << (position % 8)
-        (folder / "packs" / "00000000.pack").write_bytes(flipped)
+        (folder / "artifacts" / "packs" / "00000000.pack").write_bytes(flipped)
         writer = ArtifactStore(folder)
         writer.stage(b"afterwards")
         writer.flush()
@@ -102,14 +102,14 @@ def test_a_flipped_bit_is_never_returned_and_takes_nothing_else_along(tmp_path: 
             # One record at most is hit.
             assert sum(is_good(artifacts, item) for item in items) >= len(items) - 1, position
             assert artifacts.get(sha(b"afterwards")) == b"afterwards"
-        kept = b"".join(path.read_bytes() for path in sorted((folder / "packs").glob("*.pack")))
+        kept = b"".join(path.read_bytes() for path in sorted((folder / "artifacts" / "packs").glob("*.pack")))
         assert kept.startswith(bytes(flipped)), position
         shutil.rmtree(folder)
 
 
 def test_a_full_disk_leaves_the_pack_as_it_was_and_the_batch_waiting(tmp_path: Path) -> None:
     (before,) = filled(tmp_path, KEPT)
-    pack = tmp_path / "packs" / "00000000.pack"
+    pack = tmp_path / "artifacts" / "packs" / "00000000.pack"
     content = pack.read_bytes()
     artifacts = ArtifactStore(tmp_path)
     digest = artifacts.stage(b"x" * 1000)
@@ -127,7 +127,7 @@ def test_a_full_disk_leaves_the_pack_as_it_was_and_the_batch_waiting(tmp_path: P
         signal.signal(signal.SIGXFSZ, handler)
     assert caught.value.code == "storage.full"
     assert pack.read_bytes() == content
-    assert os.listdir(tmp_path / "blobs") == []
+    assert os.listdir(tmp_path / "artifacts" / "blobs") == []
     assert not ArtifactStore(tmp_path).exists(digest)
     assert artifacts.pending == 1
     artifacts.flush()
@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_the_pack_as_it_was_and_the_batch_waiting(tmp_path: P
 
 def test_a_sync_that_fails_takes_back_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(tmp_path, KEPT)
-    pack = tmp_path / "packs" / "00000000.pack"
+    pack = tmp_path / "artifacts" / "packs" / "00000000.pack"
     content = pack.read_bytes()
     artifacts = ArtifactStore(tmp_path)
     digest = artifacts.stage(b"x")
@@ -175,7 +175,7 @@ def test_a_flush_costs_one_sync_and_a_new_pack_one_more_of_its_folder(
     for item in LOST:
         artifacts.stage(item)
     artifacts.flush()
-    assert synced == [str(tmp_path / "packs" / "00000000.pack")]
+    assert synced == [str(tmp_path / "artifacts" / "packs" / "00000000.pack")]
     synced.clear()
     artifacts.flush()
     assert synced == []
@@ -186,7 +186,7 @@ def test_a_flush_costs_one_sync_and_a_new_pack_one_more_of_its_folder(
     other = ArtifactStore(tmp_path / "new")
     other.stage(b"x")
     other.flush()
-    assert synced[-2:] == [str(tmp_path / "new" / "packs"), str(tmp_path / "new" / "packs" / "00000000.pack")]
+    assert synced[-2:] == [str(tmp_path / "new" / "artifacts" / "packs"), str(tmp_path / "new" / "artifacts" / "packs" / "00000000.pack")]
 
 
 def test_bytes_that_another_process_wrote_are_synced_before_they_count_as_stored(
@@ -231,7 +231,7 @@ def test_killed_writers_lose_nothing_that_they_acknowledged(tmp_path: Path) -> N
     final = ArtifactStore(tmp_path / "a", pack_bytes=20_000)
     final.stage(b"end")
     final.flush()
-    for path in sorted((tmp_path / "a" / "packs").glob("*.pack")):
+    for path in sorted((tmp_path / "a" / "artifacts" / "packs").glob("*.pack")):
         lines_of(path.read_bytes())
 
 
@@ -256,7 +256,7 @@ def test_many_processes_write_into_the_same_packs(tmp_path: Path) -> None:
     expected = {b"process %d item %d" % (number, i) for number in range(4) for i in range(60)}
     expected |= {b"shared %d" % i for i in range(60)}
     records = []
-    for path in sorted((tmp_path / "a" / "packs").glob("*.pack")):
+    for path in sorted((tmp_path / "a" / "artifacts" / "packs").glob("*.pack")):
         records += lines_of(path.read_bytes())
     assert len(records) == len(expected)
     assert {data for _, data in records} == expected
@@ -265,7 +265,7 @@ def test_many_processes_write_into_the_same_packs(tmp_path: Path) -> None:
 def test_an_erasure_cut_short_leaves_the_old_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(tmp_path, KEPT)
     artifacts = ArtifactStore(tmp_path)
-    content = (tmp_path / "packs" / "00000000.pack").read_bytes()
+    content = (tmp_path / "artifacts" / "packs" / "00000000.pack").read_bytes()
 
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -275,8 +275,8 @@ def test_an_erasure_cut_short_leaves_the_old_pack(tmp_path: Path, monkeypatch: p
         artifacts.erase(sha(KEPT[1]))
     monkeypatch.undo()
     assert caught.value.code == "storage.full"
-    assert (tmp_path / "packs" / "00000000.pack").read_bytes() == content
-    assert os.listdir(tmp_path / "packs") == ["00000000.pack"]
+    assert (tmp_path / "artifacts" / "packs" / "00000000.pack").read_bytes() == content
+    assert os.listdir(tmp_path / "artifacts" / "packs") == ["00000000.pack"]
     assert artifacts.get(sha(KEPT[1])) == KEPT[1]
     assert artifacts.erase(sha(KEPT[1]))
-    assert [data for _, data in lines_of((tmp_path / "packs" / "00000000.pack").read_bytes())] == [KEPT[0], *KEPT[2:]]
+    assert [data for _, data in lines_of((tmp_path / "artifacts" / "packs" / "00000000.pack").read_bytes())] == [KEPT[0], *KEPT[2:]]

@@ -58,10 +58,10 @@ def test_small_ones_share_a_pack_in_the_documented_form_and_large_ones_are_files
         artifacts.stage(item)
     artifacts.flush()
     found = files(tmp_path)
-    assert found["packs/00000000.pack"] == f"{sha(b'one' + bytes([10]))} 4\none\n\n{sha(b'')} 0\n\n".encode()
-    assert found[f"blobs/{sha(large)[7:]}"] == large
+    assert found["artifacts/packs/00000000.pack"] == f"{sha(b'one' + bytes([10]))} 4\none\n\n{sha(b'')} 0\n\n".encode()
+    assert found[f"artifacts/blobs/{sha(large)[7:]}"] == large
     assert len(found) == 2
-    said = subprocess.run(["sha256sum", f"{tmp_path}/blobs/{sha(large)[7:]}"], capture_output=True, check=True).stdout
+    said = subprocess.run(["sha256sum", f"{tmp_path}/artifacts/blobs/{sha(large)[7:]}"], capture_output=True, check=True).stdout
     assert said[:64].decode() == sha(large)[7:]
 
 
@@ -102,7 +102,7 @@ def test_what_is_stored_already_is_not_written_again(tmp_path: Path, size: int) 
 def test_bytes_under_a_wrong_name_are_stored_again_where_they_belong(tmp_path: Path) -> None:
     small, large = b"small", b"L" * 300_000
     store(tmp_path, small, large)
-    pack, blob = tmp_path / "packs" / "00000000.pack", tmp_path / "blobs" / sha(large)[7:]
+    pack, blob = tmp_path / "artifacts" / "packs" / "00000000.pack", tmp_path / "artifacts" / "blobs" / sha(large)[7:]
     pack.write_bytes(pack.read_bytes().replace(b"small", b"smbll"))
     blob.write_bytes(large[:-1] + b"M")
     for item in (small, large):
@@ -141,7 +141,7 @@ def test_absent_and_unreadable_are_different_answers(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError) as absent:
         artifacts.get(sha(b"never"))
     assert absent.value.code == "artifact.absent"
-    blob = tmp_path / "blobs" / sha(data)[7:]
+    blob = tmp_path / "artifacts" / "blobs" / sha(data)[7:]
     blob.unlink()
     blob.mkdir()
     for ask in (artifacts.get, artifacts.open):
@@ -246,7 +246,7 @@ def test_a_new_pack_begins_when_one_is_full_and_the_full_one_gets_an_index(tmp_p
     store(tmp_path, *items, pack_bytes=400)
     found = files(tmp_path)
     packs = [name for name in found if name.endswith(".pack")]
-    assert packs == [f"packs/{number:08d}.pack" for number in range(len(packs))]
+    assert packs == [f"artifacts/packs/{number:08d}.pack" for number in range(len(packs))]
     assert len(packs) > 2
     assert [name for name in found if name.endswith(".idx")] == [name[:-4] + "idx" for name in packs[:-1]]
     fresh = ArtifactStore(tmp_path)
@@ -260,7 +260,7 @@ def test_a_new_pack_begins_when_one_is_full_and_the_full_one_gets_an_index(tmp_p
 def test_an_index_is_only_a_hint(tmp_path: Path, harm: str) -> None:
     items = [os.urandom(50) for _ in range(12)]
     store(tmp_path, *items, pack_bytes=400)
-    first, second = tmp_path / "packs" / "00000000.idx", tmp_path / "packs" / "00000001.idx"
+    first, second = tmp_path / "artifacts" / "packs" / "00000000.idx", tmp_path / "artifacts" / "packs" / "00000001.idx"
     index = PackIndex.load(first)
     assert index is not None
     match harm:
@@ -426,7 +426,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(gone=st.sampled_from(["00000000.idx", "00000001.idx"]))
     def lose_index(self, gone: str) -> None:
-        (self.folder / "packs" / gone).unlink(missing_ok=True)
+        (self.folder / "artifacts" / "packs" / gone).unlink(missing_ok=True)
 
     @invariant()
     def it_holds_what_was_stored(self) -> None:
