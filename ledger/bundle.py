@@ -2,13 +2,17 @@
 
     {"artifacts":[{"data":"<base64>","digest":"sha256:..."},...],       absent where there are none
      "checkpoint":"<signed note>",
-     "counter_seals":[{...},...],                                        absent where there are none
+     "counter_seals":[{"consistency":[...],"seal":{...}},...],            absent where there are none, as below
      "covers":[<item>,...],                                              absent where there are none
      "items":[{"entry":{...},"envelope":{...},"proof":["<base64 of 32 bytes>",...]},...],
      "keyring":[<item>,...],
      "last":{"entry":{...},"proof":[...]},
      "schema":"receipt-ledger.bundle/v1",
      "subject":"sha256:..." | "<from>:<to>"}
+
+A counter-seal is a notary's sealed document, `{"consistency":[...],"seal":{...}}`, or an older head with what others signed of
+it, `{"consistency":[...],"note":"<signed note>"}` and perhaps `"timestamp":"<base64>"`. `consistency` joins the head that it
+names to the checkpoint.
 
 The whole document is canonical JSON in one line, so the bytes of an entry, an envelope or a counter-seal are the canonical
 text of the nested object. `print_bundle(parse_bundle(b)) == b`, and `parse_bundle(print_bundle(x)) == x`.
@@ -34,6 +38,8 @@ __all__ = [
     "BUNDLE_SCHEMA",
     "Bundle",
     "CarriedArtifact",
+    "CarriedHead",
+    "CarriedSeal",
     "Item",
     "LastEntry",
     "join_hashes",
@@ -58,6 +64,8 @@ _REQUIRED: Final = frozenset({"checkpoint", "items", "keyring", "last", "schema"
 _OPTIONAL: Final = frozenset({"artifacts", "counter_seals", "covers"})
 _ITEM: Final = frozenset({"entry", "envelope", "proof"})
 _LAST: Final = frozenset({"entry", "proof"})
+_SEALED: Final = frozenset({"consistency", "seal"})
+_HEADED: Final = frozenset({"consistency", "note"})
 _ARTIFACT: Final = frozenset({"data", "digest"})
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,15}):([1-9][0-9]{0,15})")
 
@@ -88,6 +96,29 @@ class CarriedArtifact:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedSeal:
+    """The sealed document of a notary, and the consistency proof from the head that it names to the bundle's checkpoint.
+
+    The proof is empty where the two heads have one size.
+    """
+
+    consistency: tuple[bytes, ...]
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedHead:
+    """A head of the same ledger, not newer, as a note with cosignatures, and the consistency proof from it to the checkpoint.
+
+    `timestamp` is a timestamp token (RFC 3161) over the note without its cosignatures, as DER.
+    """
+
+    consistency: tuple[bytes, ...]
+    note: bytes
+    timestamp: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
     """Evidence for one receipt, or for a range of entries.
 
@@ -106,8 +137,8 @@ class Bundle:
     covers: tuple[Item, ...] = ()
     artifacts: tuple[CarriedArtifact, ...] = ()
     """Sorted by digest, each once."""
-    counter_seals: tuple[bytes, ...] = ()
-    """Envelopes by notaries, as canonical bytes."""
+    counter_seals: tuple[CarriedSeal | CarriedHead, ...] = ()
+    """What others sealed or signed of this receipt and this ledger's heads."""
 
 
 def parse_range(text: str) -> tuple[int, int] | None:
@@ -154,7 +185,7 @@ def parse_bundle(data: bytes) -> Bundle:
         parse_last(value["last"]),
         parse_items(value.get("covers", []), "covers"),
         _parse_artifacts(value.get("artifacts", [])),
-        tuple(canonical.encode_part(each) for each in _objects(value.get("counter_seals", []), "counter_seals")),
+        _parse_counter_seals(value.get("counter_seals", [])),
     )
     if bundle.covers and is_digest(subject):
         raise _malformed("covers", "some", "none in the bundle of a receipt")
@@ -177,14 +208,13 @@ def print_bundle(bundle: Bundle) -> bytes:
     artifacts = b",".join(
         f'{{"data":"{print_base64(each.data)}","digest":"{each.digest}"}}'.encode() for each in bundle.artifacts
     )
-    try:
-        note = canonical.encode({"checkpoint": bundle.checkpoint.decode("utf-8")})
-    except UnicodeDecodeError as error:
-        raise _malformed("checkpoint", bundle.checkpoint, "UTF-8") from error
+    note = canonical.encode({"checkpoint": _text(bundle.checkpoint, "checkpoint")})
     members = (
         b'"artifacts":[%b]' % artifacts if bundle.artifacts else b"",
         note[1:-1],
-        b'"counter_seals":[%b]' % b",".join(bundle.counter_seals) if bundle.counter_seals else b"",
+        b'"counter_seals":[%b]' % b",".join(map(_join_counter_seal, bundle.counter_seals))
+        if bundle.counter_seals
+        else b"",
         b'"covers":[%b]' % join_items(bundle.covers) if bundle.covers else b"",
         b'"items":[%b]' % join_items(bundle.items),
         b'"keyring":[%b]' % join_items(bundle.keyring),
@@ -275,6 +305,39 @@ def _parse_artifacts(value: object) -> tuple[CarriedArtifact, ...]:
             raise _malformed("artifacts", digest, "digests that go up, each once")
         artifacts.append(CarriedArtifact(digest, parse_base64(text)))
     return tuple(artifacts)
+
+
+def _parse_counter_seals(value: object) -> tuple[CarriedSeal | CarriedHead, ...]:
+    found: list[CarriedSeal | CarriedHead] = []
+    for position, each in enumerate(_objects(value, "counter_seals")):
+        name = f"counter_seals[{position}]"
+        consistency = parse_hashes(each.get("consistency"), f"{name}.consistency")
+        seal, note, timestamp = each.get("seal"), each.get("note"), each.get("timestamp")
+        if each.keys() == _SEALED and isinstance(seal, dict):
+            found.append(CarriedSeal(consistency, canonical.encode_part(seal)))
+        elif each.keys() - {"timestamp"} == _HEADED and isinstance(note, str) and isinstance(timestamp, str | None):
+            token = None if timestamp is None else parse_base64(timestamp)
+            found.append(CarriedHead(consistency, note.encode("utf-8"), token))
+        else:
+            raise _malformed(name, sorted(each), "consistency, and a seal or a note")
+    return tuple(found)
+
+
+def _join_counter_seal(found: CarriedSeal | CarriedHead) -> bytes:
+    proof = join_hashes(found.consistency)
+    if isinstance(found, CarriedSeal):
+        return b'{"consistency":[%b],"seal":%b}' % (proof, found.document)
+    value: canonical.JsonObject = {"note": _text(found.note, "counter_seals")}
+    if found.timestamp is not None:
+        value["timestamp"] = print_base64(found.timestamp)
+    return b'{"consistency":[%b],%b' % (proof, canonical.encode(value)[1:])
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _malformed(name, data, "UTF-8") from error
 
 
 def _objects(value: object, name: str) -> list[canonical.JsonObject]:

@@ -24,7 +24,8 @@ from ledger.facts import Facts
 from ledger.receipt import Header, Key
 from ledger.words import SEALED_KINDS
 from verify.branch import Branch, Leaf
-from verify.carried import check_artifacts
+from verify.carried import StoredLook, check_artifacts, check_stored, erasures_at, references_of
+from verify.counterseal import COUNTER_SEALS, Subject, check_counter_seals
 from verify.errors import ProofError
 from verify.headfile import check_memory
 from verify.keyring import Keyring, header_problem
@@ -34,7 +35,7 @@ from verify.pins import check_issuers, check_log, trust_used
 from verify.proof import leaf_hash, verify_inclusion
 from verify.range import check_range
 from verify.receipts import Issuers, read_reported
-from verify.report import Coverage, Covered, Report, Verdict
+from verify.report import Coverage, Covered, Report, TimeBounds, Verdict
 from verify.rules import NAME as RULES
 from verify.rules import RuleRow, replay_run
 from verify.trust import Trust
@@ -66,6 +67,7 @@ def verify_bundle(
     consistency: Consistency | None = None,
     options: Options = Options(),  # noqa: B008  frozen
     whole_ledger: bool = False,
+    stored: StoredLook | None = None,
 ) -> Verdict:
     """Return the verdict on the subject of a bundle.
 
@@ -76,8 +78,9 @@ def verify_bundle(
         consistency: gives proofs that join the bundle's head with the remembered one, where something can.
         options: what is asked for.
         whole_ledger: whether the head is the newest of a ledger that is at hand, which must not be shorter than remembered.
+        stored: says what is stored of artifacts beside a ledger that is at hand; asked for those that are not carried.
     """
-    judge = _Judge(bundle, Report(), trust, options, whole_ledger=whole_ledger)
+    judge = _Judge(bundle, Report(), trust, options, whole_ledger=whole_ledger, stored=stored)
     return judge.verdict(memory, consistency)
 
 
@@ -85,13 +88,21 @@ class _Judge:
     """Judges one bundle; each step reports and leaves what the next ones need."""
 
     def __init__(
-        self, bundle: Bundle, report: Report, trust: Trust | None, options: Options, *, whole_ledger: bool
+        self,
+        bundle: Bundle,
+        report: Report,
+        trust: Trust | None,
+        options: Options,
+        *,
+        whole_ledger: bool,
+        stored: StoredLook | None = None,
     ) -> None:
         self._bundle = bundle
         self._report = report
         self._trust = trust
         self._options = options
         self._whole_ledger = whole_ledger
+        self._stored = stored
         self._head: Head | None = None
         self._keyring: Keyring | None = None
         self._keyring_indices: list[int] = []
@@ -128,9 +139,8 @@ class _Judge:
             check_issuers(report, self._trust, self._keyring, self._issuers)
             remember = self._check_memory(memory, consistency, pinned=pinned)
         self._check_artifacts((*items, *covers))
-        if options.counter_seals or self._bundle.counter_seals:
-            report.skip("counter-seals", "check.unsupported", asked=True)
         indices = [shown.entry.index for shown in items]
+        time = self._check_counter_seals([*items, *covers], indices)
         if not indices:
             report.find("coverage", "coverage.empty")
         return Verdict(
@@ -144,6 +154,7 @@ class _Judge:
             options.accept,
             tuple(report.notes),
             remember if report.exits() in {0, 3, 6} else None,
+            time=time,
         )
 
     # Head and keyring.
@@ -421,12 +432,43 @@ class _Judge:
     def _check_artifacts(self, shown: Sequence[_Shown]) -> None:
         """Check the artifacts of the receipts that the subject consists of; erasures may stand anywhere in the bundle."""
         erasures = {leaf.id for leaf in self._leaves.values() if leaf.facts.kind == "erasure" and leaf.sealed}
+        payloads = [(each.entry.index, each.envelope.payload) for each in shown if each.entry.receipt in self._tree]
+        if self._stored is not None and self._options.artifacts and not self._bundle.artifacts:
+            said = [(each.entry.index, each.envelope.payload) for each in shown if each.entry.receipt in erasures]
+            erased_at = erasures_at(said)
+            check_stored(self._report, references_of(payloads), erased_at=erased_at, look=self._stored)
+            return
         check_artifacts(
             self._report,
             self._bundle.artifacts,
-            payloads=((each.entry.index, each.envelope.payload) for each in shown if each.entry.receipt in self._tree),
+            payloads=payloads,
             erasures=(each.envelope.payload for each in shown if each.entry.receipt in erasures),
             asked=self._options.artifacts,
+        )
+
+    def _check_counter_seals(self, shown: Sequence[_Shown], indices: Sequence[int]) -> TimeBounds | None:
+        """Check what others sealed or signed; what counts covers the subject, of a range all of it."""
+        carried, required = self._bundle.counter_seals, self._options.counter_seals
+        subject = self._leaves.get(self._bundle.subject)
+        span = (min(indices), max(indices)) if indices and self._span is not None else None
+        if subject is not None:
+            span = subject.index, subject.index
+        if self._head is None or self._keyring is None or span is None:
+            if carried or required or (self._trust is not None and self._trust.quorum):
+                self._report.skip(COUNTER_SEALS, "check.unreachable", asked=True)
+            return None
+        return check_counter_seals(
+            self._report,
+            carried,
+            subject=Subject(
+                self._head,
+                self._bundle.checkpoint,
+                self._keyring.log_keys,
+                {each.entry.index: (each.entry.receipt, each.entry.envelope) for each in shown},
+                *span,
+            ),
+            trust=self._trust,
+            required=required,
         )
 
     # Memory.

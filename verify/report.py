@@ -39,6 +39,8 @@ __all__ = [
     "NativeFinding",
     "NativeStatus",
     "Report",
+    "TimeBound",
+    "TimeBounds",
     "TrustUsed",
     "Verdict",
     "accept_codes",
@@ -102,6 +104,23 @@ class TrustUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeBound:
+    """A time that a pinned party gave; `kind` is `counter-seal`, `cosignature` or `timestamp`."""
+
+    time: str
+    by: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBounds:
+    """When a subject was not shown yet, by the word of one party, and when it existed, by that of another or the same."""
+
+    not_before: TimeBound | None = None
+    not_after: TimeBound | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NativeFinding:
     """One finding of the rules of another system, under its own name."""
 
@@ -146,6 +165,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     remember: bytes | None = None
     native: Native | None = None
+    time: TimeBounds | None = None
 
     @property
     def exit(self) -> int:
@@ -194,6 +214,13 @@ class Verdict:
             value["trust"] = {"digest": self.trust.digest, "source": self.trust.source}
         if self.path:
             value["path"] = list(self.path)
+        if self.time is not None:
+            bounds = (("not_before", self.time.not_before), ("not_after", self.time.not_after))
+            value["time"] = {
+                name: {"time": bound.time, "by": bound.by, "kind": bound.kind}
+                for name, bound in bounds
+                if bound is not None
+            }
         if self.native is not None:
             value["native"] = _native_value(self.native)
         return value
@@ -347,6 +374,8 @@ class Report:
 
 
 def _status_of(code: str) -> CheckStatus:
+    if code == "artifact.unreadable":
+        return "unreadable"
     match exit_of(code):
         case 0 | 3:
             return "not_checked"

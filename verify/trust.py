@@ -20,7 +20,7 @@
     url = "https://notary.example.org" # where `ledger notarize` asks; trust does not depend on it
     [[timestamp]]
     name = "tsa.example.org"
-    certificate = "sha256:..."         # digest of the DER of the certificate that its chain ends in
+    certificate = '''-----BEGIN CERTIFICATE-----...'''  # PEM of the certificate that its chain ends in
 
 - Unknown members are refused: a misspelt restriction must not widen trust.
 - One public key stands in one role under one name; one name has one key in a role.
@@ -35,9 +35,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from ledger.digest import digest
 from ledger.errors import LedgerError, clip
@@ -60,6 +60,15 @@ __all__ = [
 ]
 
 _MAX_BYTES: Final = 1 << 20
+
+Certificate: TypeAlias = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]{1,16000}\n-----END CERTIFICATE-----\n?$",
+        max_length=16_384,
+    ),
+]
+"""One X.509 certificate as PEM; whether it is one shows when a timestamp is judged by it."""
 
 
 class OriginPin(Member):
@@ -96,10 +105,10 @@ class NotaryPin(Member):
 
 
 class TimestampPin(Member):
-    """A timestamp authority (RFC 3161): digest of the DER of the certificate that its chain ends in, and where it is asked."""
+    """A timestamp authority (RFC 3161): PEM of the certificate that its chain ends in, and where it is asked."""
 
     name: Name
-    certificate: Digest
+    certificate: Certificate
     url: Name | None = None
 
 

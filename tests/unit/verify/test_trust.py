@@ -18,6 +18,7 @@ def key(label):
 
 
 HEADER = "sha256:" + "ab" * 32
+PEM = "-----BEGIN CERTIFICATE-----\\nTUlJ\\n-----END CERTIFICATE-----"
 GOOD = f"""
 quorum = 1
 [[origin]]
@@ -38,7 +39,7 @@ key = "{key("notary")}"
 cosigner = "{key("cosigner")}"
 [[timestamp]]
 name = "tsa.example.org"
-certificate = "{HEADER}"
+certificate = "{PEM}"
 """
 
 
@@ -53,7 +54,7 @@ def test_a_trust_file_is_read_whole():
     assert trust.approvers["ada"].roles == ("release",)
     assert (trust.quorum, list(trust.notaries)) == (1, ["notary.example.org"])
     assert trust.notaries["notary.example.org"].cosigner == key("cosigner")
-    assert trust.timestamps["tsa.example.org"].certificate == HEADER
+    assert trust.timestamps["tsa.example.org"].certificate.startswith("-----BEGIN CERTIFICATE-----\nTUlJ")
     assert trust.digest == "sha256:" + hashlib.sha256(GOOD.encode()).hexdigest()
 
 
@@ -78,6 +79,7 @@ def test_an_empty_file_pins_nobody():
         (f'header = "{HEADER}"', f'header = "{HEADER[:-1]}"'),
         (f'header = "{HEADER}"', 'header = ""'),
         (f'log_key = "{key("log")}"', ""),
+        ("BEGIN CERTIFICATE", "BEGIN PUBLIC KEY"),
         (f'log_key = "{key("log")}"', f'log_key = "{key("log").upper()}"'),
         (f'log_key = "{key("log")}"', f'log_key = "ml-dsa:{key("log")[8:]}"'),
         ("[[approver]]", "[approver]"),
@@ -96,8 +98,8 @@ def test_an_empty_file_pins_nobody():
         ("[[timestamp]]", f'[[notary]]\nname = "another"\nkey = "{key("notary")}"\n[[timestamp]]'),
         ("[[timestamp]]", f'[[notary]]\nname = "another"\nkey = "{key("cosigner")}"\n[[timestamp]]'),
         ("[[timestamp]]", f'[[notary]]\nname = "notary.example.org"\nkey = "{key("more")}"\n[[timestamp]]'),
-        ("[[timestamp]]", f'[[timestamp]]\nname = "another"\ncertificate = "{HEADER}"\n[[timestamp]]'),
-        ("[[timestamp]]", f'[[timestamp]]\nname = "tsa.example.org"\ncertificate = "{HEADER[:-1]}d"\n[[timestamp]]'),
+        ("[[timestamp]]", f'[[timestamp]]\nname = "another"\ncertificate = "{PEM}"\n[[timestamp]]'),
+        ("[[timestamp]]", f'[[timestamp]]\nname = "tsa.example.org"\ncertificate = "{PEM}"\n[[timestamp]]'),
         ("[[notary]]", f'[[issuer]]\nname = "build"\nkey = "{key("more")}"\n[[notary]]'),
         ("[[notary]]", f'[[origin]]\nname = "ledger.invalid/a"\nlog_key = "{key("more")}"\n[[notary]]'),
     ],
