@@ -15,6 +15,7 @@ from cli.trustfile import read_memory, read_trust, write_memory
 from ledger.bundle import BUNDLE_MAX_BYTES, Bundle, parse_bundle
 from ledger.checkpoint import head_of
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError
+from ledger.storage.artifacts import ArtifactStore
 from ledger.storage.evidence import gather, gather_range
 from ledger.storage.journal import segment_path, segments
 from ledger.storage.reader import Reader
@@ -42,13 +43,13 @@ _CONFLICTS: Final = frozenset({"head.forked", "head.unreconciled"})
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on one receipt with its tree, judged as a bundle."""
     reader = Reader(folder)
-    return _judge_bundle(folder, reader, gather(reader, receipt), options, asked)
+    return _judge_bundle(folder, reader, gather(reader, receipt, erasures=asked.artifacts), options, asked)
 
 
 def judge_range(folder: Path, span: tuple[int, int], options: Shared, asked: Options) -> Verdict:
     """Return the verdict on the entries from an index up to, not including, another one, judged as a bundle."""
     reader = Reader(folder)
-    return _judge_bundle(folder, reader, gather_range(reader, *span), options, asked)
+    return _judge_bundle(folder, reader, gather_range(reader, *span, erasures=asked.artifacts), options, asked)
 
 
 def _judge_bundle(folder: Path, reader: Reader, bundle: Bundle, options: Shared, asked: Options) -> Verdict:
@@ -63,6 +64,7 @@ def _judge_bundle(folder: Path, reader: Reader, bundle: Bundle, options: Shared,
             consistency=lambda old, new: path_between(reader, old, new),
             options=asked,
             whole_ledger=True,
+            stored=ArtifactStore(folder).inspect if asked.artifacts else None,
         )
 
     verdict = with_heads(judge(memory), judge, asked)
@@ -82,8 +84,7 @@ def judge_file(data: bytes, subject: str, options: Shared, asked: Options) -> Ve
         return seen[0]
 
     def judge(memory: Callable[[str], bytes | None]) -> Verdict:
-        data_ = data if len(data) <= FILE_MAX_BYTES else b""
-        return verify_file(data_, subject=subject, trust=trust, remembered=memory, options=asked)
+        return verify_file(data, subject=subject, trust=trust, remembered=memory, options=asked)
 
     verdict = with_heads(judge(remembered), lambda note: judge(lambda _: note), asked)
     if any(check.code in _CONFLICTS for check in verdict.checks) and kind_of(data) == "bundle":

@@ -18,14 +18,17 @@ from cli.trustfile import read_memory, read_trust
 from cli.watch import InterruptedWorkError, Watch
 from ledger.checkpoint import Head
 from ledger.errors import LedgerError, NotFoundError, clip
+from ledger.storage.artifacts import ArtifactStore
 from ledger.storage.frozen import read_frozen
 from ledger.storage.journal import segment_bytes, segments
 from ledger.storage.reader import Reader
+from ledger.storage.search import holding
+from verify.carried import check_stored, erasures_at, references_of
 from verify.chain import Segment
 from verify.continues import check_continues
 from verify.ledger import LedgerFold
 from verify.options import Options
-from verify.report import Verdict
+from verify.report import Report, Verdict
 from verify.state import Binding, LedgerState, binding
 
 __all__ = ["JournalSnapshot", "judge_continues", "judge_ledger"]
@@ -75,6 +78,7 @@ def judge_ledger(folder: Path, options: Shared, asked: Options, effort: Effort =
         consistency=lambda old, new: path_between(reader, old, new),
         subject=str(folder),
         stopped=stopped,
+        artifacts=lambda report: _check_stored(report, folder, fold.chain.first, fold.chain.size),
     )
     if whole and origin:
         drop(options.places, origin, "stopped")
@@ -83,6 +87,19 @@ def judge_ledger(folder: Path, options: Shared, asked: Options, effort: Effort =
             save(options.places, origin, "good", good, bound)
     kept = (*notes, *_frozen(folder), *keep(verdict, memory, folder, options, asked))
     return remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=folder)
+
+
+def _check_stored(report: Report, folder: Path, start: int, stop: int) -> None:
+    """Report on the stored artifacts that the entries of a ledger from `start` up to, not including, `stop` refer to."""
+
+    def payloads(*needles: bytes) -> Iterator[tuple[int, bytes]]:
+        for stored in holding(folder, *needles, start=start, stop=stop):
+            yield stored.entry.index, stored.envelope.payload
+
+    references = references_of(payloads(b'"artifacts":[', b'"document":{'))
+    check_stored(
+        report, references, erased_at=erasures_at(payloads(b'"kind":"erasure"')), look=ArtifactStore(folder).inspect
+    )
 
 
 def _start(

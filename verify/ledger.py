@@ -9,7 +9,7 @@ Source: docs/reference/verdicts.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -182,6 +182,7 @@ class LedgerFold:
         consistency: Consistency | None = None,
         subject: str = "ledger",
         stopped: str = "",
+        artifacts: Callable[[Report], None] | None = None,
     ) -> Verdict:
         """Return the verdict on what was folded; the fold is not used after it.
 
@@ -192,6 +193,7 @@ class LedgerFold:
             consistency: gives proofs between two sizes of the ledger, where something can.
             subject: what the verdict calls the ledger.
             stopped: why the fold ended before the ledger did, empty where it did not.
+            artifacts: reports on the artifacts that are stored beside the ledger, where they can be looked at.
         """
         report, chain, receipts, options = self._report, self.chain, self._receipts, self._options
         chain.finish()
@@ -226,7 +228,7 @@ class LedgerFold:
         if chain.size == 0:
             report.find("coverage", "coverage.empty")
         if options.artifacts:
-            report.skip("artifacts", "check.unsupported", asked=True)
+            _look_at_artifacts(report, artifacts, stopped=stopped)
         if options.counter_seals:
             report.skip("counter-seals", "check.unsupported", asked=True)
         return Verdict(
@@ -254,6 +256,15 @@ class LedgerFold:
         if not self._whole and self.chain.size == size:
             # Nothing was judged, and that is never ok.
             self._report.find("coverage", "coverage.nothing_new", where=f"entry {size}")
+
+
+def _look_at_artifacts(report: Report, artifacts: Callable[[Report], None] | None, *, stopped: str) -> None:
+    if stopped:
+        report.skip("artifacts", "coverage.time_ended", asked=True)
+    elif artifacts is None:
+        report.skip("artifacts", "check.unsupported", asked=True)
+    else:
+        artifacts(report)
 
 
 def _size_of(memory: bytes | None) -> int | None:

@@ -19,9 +19,10 @@ from ledger.errors import LedgerError, NotFoundError, StorageError
 from ledger.line import HEAD_PREFIX, parse_head_line
 from ledger.members import Artifact
 from ledger.merkle import HashReader, consistency_proof, inclusion_proof, root_of
-from ledger.receipt import Erasure, Opening, Receipt, children_of, parse_receipt, run_of
+from ledger.receipt import Erasure, Import, Opening, Receipt, children_of, parse_receipt, run_of
 from ledger.storage.journal import Stored, read_segment, segments
 from ledger.storage.reader import Reader
+from ledger.storage.search import holding
 
 if TYPE_CHECKING:
     # Most evidence is a bundle without artifacts, so what the rest needs is loaded where it is made.
@@ -36,10 +37,11 @@ _MAX_RECEIPTS = 40_000
 _RUN_SALT = "run-salt"
 
 
-def gather(reader: Reader, receipt: str, *, artifacts: ArtifactStore | None = None) -> Bundle:
+def gather(reader: Reader, receipt: str, *, artifacts: ArtifactStore | None = None, erasures: bool = False) -> Bundle:
     """Return the bundle of a receipt: itself, its tree, the path to the nearest seal, its opening, the keyring chain.
 
-    With `artifacts`, the stored bytes of those that its tree refers to as well, and the erasures of those that were erased.
+    With `artifacts`, the stored bytes of those that its tree refers to as well, and the erasures of those that are not there. With
+    `erasures`, no bytes, and the erasures of all that its tree refers to.
 
     Raises:
         NotFoundError: the receipt is not in the ledger.
@@ -51,9 +53,9 @@ def gather(reader: Reader, receipt: str, *, artifacts: ArtifactStore | None = No
     subject = reader.get(receipt)
     _add_tree(reader, subject, found)
     carried: tuple[CarriedArtifact, ...] = ()
-    if artifacts is not None:
-        carried, erasures = _carry(reader, artifacts, found.values(), head)
-        found.update((each.entry.receipt, each) for each in erasures)
+    if artifacts is not None or erasures:
+        carried, erased = _carry(reader, artifacts, found.values(), head)
+        found.update((each.entry.receipt, each) for each in erased)
     above: Stored | None = subject
     while above is not None and above.envelope.seal is None and len(found) < _MAX_RECEIPTS:
         above = reader.parent_of(above.entry.receipt, after=above.entry.index)
@@ -76,7 +78,9 @@ def gather(reader: Reader, receipt: str, *, artifacts: ArtifactStore | None = No
     )
 
 
-def gather_range(reader: Reader, start: int, stop: int, *, artifacts: ArtifactStore | None = None) -> Bundle:
+def gather_range(
+    reader: Reader, start: int, stop: int, *, artifacts: ArtifactStore | None = None, erasures: bool = False
+) -> Bundle:
     """Return the bundle of the entries from index `start` up to, not including, `stop`.
 
     It carries the receipts that cover the unsealed ones among them as well, up to the nearest seal.
@@ -95,9 +99,9 @@ def gather_range(reader: Reader, start: int, stop: int, *, artifacts: ArtifactSt
     chosen = list(reader.entries(start, stop))
     beside = {each.entry.index: each for each in _covers(reader, chosen, stop, head.size)}
     carried: tuple[CarriedArtifact, ...] = ()
-    if artifacts is not None:
-        carried, erasures = _carry(reader, artifacts, chosen, head)
-        beside.update((each.entry.index, each) for each in erasures if not start <= each.entry.index < stop)
+    if artifacts is not None or erasures:
+        carried, erased = _carry(reader, artifacts, chosen, head)
+        beside.update((each.entry.index, each) for each in erased if not start <= each.entry.index < stop)
     read = cache(reader.hash_reader(head))
     last = reader.at(head.size - 1)
     return Bundle(
@@ -215,9 +219,9 @@ def _covers(reader: Reader, chosen: list[Stored], stop: int, size: int) -> list[
 
 
 def _carry(
-    reader: Reader, store: ArtifactStore, chosen: Iterable[Stored], head: Head
+    reader: Reader, store: ArtifactStore | None, chosen: Iterable[Stored], head: Head
 ) -> tuple[tuple[CarriedArtifact, ...], list[Stored]]:
-    """Return the artifacts that receipts refer to, and the erasures of those that are not there.
+    """Return the artifacts that receipts refer to, and the erasures of those that are not there; of all, without a store.
 
     Bytes that cannot be read are left out as those that are not there: the verifier says what is missing.
     """
@@ -225,6 +229,8 @@ def _carry(
     for stored in chosen:
         receipt = _parsed(stored)
         references: tuple[Artifact, ...] = getattr(receipt, "artifacts", ())
+        if isinstance(receipt, Import):
+            references = (*references, receipt.document)
         # The run salt is a key: whoever has it can confirm guesses of artifacts that are not carried.
         wanted.update(
             each.digest for each in references if not (isinstance(receipt, Opening) and each.name == _RUN_SALT)
@@ -232,14 +238,18 @@ def _carry(
     carried = []
     missing: set[str] = set()
     for digest in sorted(wanted):
+        if store is None:
+            missing.add(digest)
+            continue
         try:
             carried.append(CarriedArtifact(digest, store.get(digest)))
         except (NotFoundError, StorageError):
             missing.add(digest)
     erasures = []
-    for stored in reader.backwards(b'"kind":"erasure"') if missing else ():
+    kind = b'"kind":"erasure"'
+    for stored in holding(reader.folder, kind, stop=head.size, newest_first=True) if missing else ():
         receipt = _parsed(stored)
-        if isinstance(receipt, Erasure) and receipt.digest in missing and stored.entry.index < head.size:
+        if isinstance(receipt, Erasure) and receipt.digest in missing:
             erasures.append(stored)
             missing.discard(receipt.digest)
     return tuple(carried), erasures

@@ -13,6 +13,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from ledger.checkpoint import Head, head_of
 from ledger.entry import parse_entry
@@ -41,7 +42,7 @@ class Reader:
     """Reads one ledger folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder: Final = folder
         self._state = State(folder, read_only=True)
         self._tiles = Tiles(folder)
         self._size_seen = 0
@@ -56,13 +57,13 @@ class Reader:
             DamagedError: entry 0 is no header.
             UnknownFormatError: a newer format.
         """
-        segments(self._folder)
+        segments(self.folder)
         try:
             line = self._line(0, 0)
         except OSError as error:
-            raise storage_error(error, segment_path(self._folder, 0)) from error
+            raise storage_error(error, segment_path(self.folder, 0)) from error
         if line is None:
-            raise NotFoundError(f"ledger: {str(self._folder)!r} has no entry 0", code="ledger.absent")
+            raise NotFoundError(f"ledger: {str(self.folder)!r} has no entry 0", code="ledger.absent")
         try:
             receipt = parse_receipt(_stored(line, 0, 0).envelope.payload)
         except FormatError as error:
@@ -83,14 +84,14 @@ class Reader:
         Raises:
             NotFoundError: no commit in the folder.
         """
-        for first in reversed(segments(self._folder)):
-            size_bytes = segment_bytes(self._folder, first)
+        for first in reversed(segments(self.folder)):
+            size_bytes = segment_bytes(self.folder, first)
             # Nearly always the last line, so a block at the end is enough.
             for start in (max(0, size_bytes - _BLOCK), 0):
-                line = _last_head_line(read_segment(self._folder, first, start), whole=start == 0)
+                line = _last_head_line(read_segment(self.folder, first, start), whole=start == 0)
                 if line is not None:
                     return parse_head_line(line)[0]
-        raise NotFoundError(f"ledger: {str(self._folder)!r} holds no head", code="ledger.absent")
+        raise NotFoundError(f"ledger: {str(self.folder)!r} holds no head", code="ledger.absent")
 
     def head(self) -> Head:
         """Return the newest head: origin, size, root."""
@@ -108,7 +109,7 @@ class Reader:
         """Return the line that starts at an offset, None where no LF ends one."""
         data = b""
         while b"\n" not in data:
-            more = read_segment(self._folder, segment, offset + len(data), _BLOCK)
+            more = read_segment(self.folder, segment, offset + len(data), _BLOCK)
             if not more or len(data) > LINE_MAX_BYTES:
                 return None
             data += more
@@ -145,7 +146,7 @@ class Reader:
         if self._scans > _SCANS:
             found = None if self._scanned is None else self._at_scanned(self._scanned, receipt)
             if found is None and (self._scanned is None or self._scanned.size != self.head().size):
-                self._scanned = Scanned(self._folder, self.head().size)
+                self._scanned = Scanned(self.folder, self.head().size)
                 found = self._at_scanned(self._scanned, receipt)
             if found is not None or (self._scanned is not None and not self._scanned.places(receipt)):
                 return found
@@ -190,10 +191,10 @@ class Reader:
         Raises:
             NotFoundError: the ledger is not that long.
         """
-        known = segments(self._folder)
+        known = segments(self.folder)
         position = bisect_right(known, index) - 1
         if index >= 0 and position >= 0:
-            data = read_segment(self._folder, known[position])
+            data = read_segment(self.folder, known[position])
             mark = data.find(b'","index":%d,"keyring":' % index)
             while mark >= 0:
                 start = data.rfind(b"\n", 0, mark) + 1
@@ -214,14 +215,14 @@ class Reader:
         """
         size = self.head().size
         stop = size if stop is None else min(stop, size)
-        known = segments(self._folder)
+        known = segments(self.folder)
         first = max(bisect_right(known, start) - 1, 0)
         following = known[first]
         for segment in known[first:]:
             if segment >= stop:
                 break
             offset = 0
-            for line in read_segment(self._folder, segment).split(b"\n"):
+            for line in read_segment(self.folder, segment).split(b"\n"):
                 if following >= stop:
                     break  # what follows the last head may be torn anywhere
                 if line and not line.startswith(HEAD_PREFIX):
@@ -244,10 +245,10 @@ class Reader:
     def backwards(self, *needles: bytes) -> Iterator[Stored]:
         """Yield the committed entries whose receipts hold one of the texts, the newest first."""
         size = self.head().size
-        for segment in reversed(segments(self._folder)):
+        for segment in reversed(segments(self.folder)):
             offset = 0
             found = []
-            for line in read_segment(self._folder, segment).split(b"\n"):
+            for line in read_segment(self.folder, segment).split(b"\n"):
                 if any(needle in line for needle in needles) and not line.startswith(HEAD_PREFIX):
                     found.append((offset, line))
                 offset += len(line) + 1
@@ -265,11 +266,11 @@ class Reader:
         Raises:
             FormatError: one that names it does not parse, so that nobody can say.
         """
-        known = segments(self._folder)
+        known = segments(self.folder)
         size = self.head().size
         needle = f'"{receipt}"'.encode("ascii")
         for segment in known[max(bisect_right(known, after) - 1, 0) :]:
-            data = read_segment(self._folder, segment)
+            data = read_segment(self.folder, segment)
             mark = data.find(needle)
             while mark >= 0:
                 start = data.rfind(b"\n", 0, mark) + 1
@@ -342,10 +343,10 @@ class Reader:
     def _containing(self, needle: bytes, *, first: int = 0) -> Iterator[Stored]:
         """Yield the committed entries whose own bytes hold `needle`, newest segment first, down to the segment `first`."""
         size = self.head().size
-        for segment in reversed(segments(self._folder)):
+        for segment in reversed(segments(self.folder)):
             if segment < first:
                 return
-            data = read_segment(self._folder, segment)
+            data = read_segment(self.folder, segment)
             mark = data.find(needle)
             while mark >= 0:
                 start = data.rfind(b"\n", 0, mark) + 1

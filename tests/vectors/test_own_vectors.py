@@ -90,6 +90,8 @@ EXEMPT = {
     "tree.too_many": "a tree of 30,003 receipts is larger than all vectors together; longer lists are receipt.malformed before",
     "coverage.time_ended": "how far a verification comes in the time given is no property of the bytes",
     "coverage.nothing_new": "what an earlier run judged stands in the verifier's own state, which no case brings",
+    "artifact.remains": "what is stored beside a ledger stands in no file of a case",
+    "artifact.unreadable": "what is stored beside a ledger stands in no file of a case",
     "coverage.earlier": "what an earlier run judged stands in the verifier's own state, which no case brings",
     **dict.fromkeys(
         {*BREACH_CODES, *DOUBT_CODES}, "rules have no cases yet; their dishonest recorders stand in the tests"
