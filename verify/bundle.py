@@ -28,16 +28,17 @@ from verify.carried import StoredLook, check_artifacts, check_stored, erasures_a
 from verify.counterseal import COUNTER_SEALS, Subject, check_counter_seals
 from verify.errors import ProofError
 from verify.headfile import check_memory
+from verify.issuers import Issuers
 from verify.keyring import Keyring, header_problem
 from verify.memory import Consistency
 from verify.options import Options
 from verify.pins import check_issuers, check_log, trust_used
 from verify.proof import leaf_hash, verify_inclusion
 from verify.range import check_range
-from verify.receipts import Issuers, read_reported
+from verify.reading import read_reported
 from verify.report import Coverage, Covered, Report, TimeBounds, Verdict
-from verify.rules import NAME as RULES
-from verify.rules import RuleRow, replay_run
+from verify.rulerun import NAME as RULES
+from verify.rulerun import RuleRow, replay_run
 from verify.trust import Trust
 
 __all__ = ["verify_bundle"]

@@ -20,9 +20,10 @@ from verify.chain import ChainFold, ChainPoint, Segment
 from verify.errors import ApartError
 from verify.heads import HeadPoint, HeadTotals
 from verify.ids import IdSet
+from verify.issuers import Issuers
 from verify.options import Options
 from verify.proof import FoldState, RootFold
-from verify.receipts import Issuers, ReceiptFold
+from verify.receipts import ReceiptFold
 from verify.report import Report
 from verify.rules import ApartRules, RuleFold, RulePart
 from verify.tree import Find, TreeFold

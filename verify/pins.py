@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ledger.errors import clip
+from verify.issuers import Issuers
 from verify.keyring import Keyring
-from verify.receipts import Issuers
 from verify.report import Report, TrustUsed
 from verify.trust import Trust
 

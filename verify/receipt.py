@@ -13,9 +13,10 @@ from ledger.envelope import RECEIPT_TYPE, Envelope, parse_envelope, verify_seal
 from ledger.errors import FormatError, LedgerError, UnknownFormatError, clip
 from ledger.facts import Facts
 from ledger.words import SEALED_KINDS
+from verify.issuers import role_of
 from verify.options import Options
 from verify.pins import judge_issuer, trust_used
-from verify.receipts import read_reported, role_of
+from verify.reading import read_reported
 from verify.report import Coverage, Covered, Report, Verdict
 from verify.trust import Trust
 

@@ -8,21 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledger import canonical
 from ledger.envelope import RECEIPT_TYPE, pae
-from ledger.errors import CanonicalError, FormatError, LedgerError, UnknownFormatError, clip
-from ledger.facts import Facts, read_facts
+from ledger.errors import FormatError, LedgerError, UnknownFormatError, clip
+from ledger.facts import Facts
 from ledger.keys import parse_base64, verify_signature
 from ledger.words import SEALED_KINDS
 from verify.chain import Rows
+from verify.issuers import Issuers
+from verify.reading import read_reported, stated_run
 from verify.report import Covered, Report
 from verify.rules import ApartRules, RuleFold, RuleSources, RuleState
 from verify.tree import Find, TreeFold, TreeState
 
-__all__ = ["Issuers", "ReceiptFold", "ReceiptState", "read_reported", "role_of", "stated_run"]
+__all__ = ["Issuers", "ReceiptFold", "ReceiptState", "read_reported"]
 
 _SEALED: Final = frozenset(str(kind) for kind in SEALED_KINDS)
-_ROLES: Final = {"approval": "approver", "key": ""}
 _TAIL = re.compile(
     rb',"payload_type":"([a-z0-9!#$&^_.+/-]{3,255})","seals":\[(?:\{"key":"([a-z0-9:-]+)","signature":"([A-Za-z0-9+/=]+)"\})?\]\}\}?'
 )
@@ -57,74 +57,6 @@ def _verified(rows: Rows) -> list[str]:
                 key = ""
         found.append(key)
     return found
-
-
-class Issuers:
-    """Issuers that were seen: each (name, key) has a number, its roles, and the indices of its first and last receipt."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[str, str], int] = {}
-        self.first: list[int] = []
-        self.last: list[int] = []
-        self.roles: list[set[str]] = []
-
-    def join(self, other: Issuers) -> list[int]:
-        """Add the issuers that were seen after these; return the number here of each of them."""
-        numbers = []
-        for known, theirs in other.numbers.items():
-            first, last, roles = other.first[theirs], other.last[theirs], other.roles[theirs]
-            number = self.numbers.get(known)
-            if number is None:
-                number = self.numbers[known] = len(self.last)
-                self.first.append(first)
-                self.last.append(last)
-                self.roles.append(set(roles))
-            else:
-                self.first[number] = min(self.first[number], first)
-                self.last[number] = max(self.last[number], last)
-                self.roles[number] |= roles
-            numbers.append(number)
-        return numbers
-
-    def see(self, facts: Facts, index: int) -> int:
-        """Return the number of a receipt's issuer, which is seen at an index."""
-        known = facts.name, facts.key
-        number = self.numbers.get(known)
-        if number is None:
-            number = self.numbers[known] = len(self.last)
-            self.first.append(index)
-            self.last.append(index)
-            self.roles.append({role_of(facts.kind)})
-            return number
-        self.first[number] = min(self.first[number], index)
-        self.last[number] = max(self.last[number], index)
-        role, roles = _ROLES.get(facts.kind, "issuer"), self.roles[number]
-        if role not in roles:
-            roles.add(role)
-        return number
-
-
-def read_reported(payload: bytes, index: int | None, report: Report) -> Facts | None:
-    """Return the facts of a receipt, None after saying why it has none; `index` is that of its entry, if it has one."""
-    try:
-        return read_facts(payload)
-    except UnknownFormatError as error:
-        code, message = "format.unknown", str(error)
-    except CanonicalError as error:
-        code, message = "receipt.canonical", str(error)
-    except FormatError as error:
-        code, message = "receipt.malformed", str(error)
-    report.find("receipts", code, where=None if index is None else f"entry {index}", message=message)
-    return None
-
-
-def stated_run(payload: bytes) -> str | None:
-    """Return the run that a receipt names which this version cannot read otherwise, None where it names none."""
-    try:
-        run = canonical.decode(payload).get("run")
-    except FormatError:
-        return None
-    return run if isinstance(run, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +182,3 @@ class ReceiptFold:
             return False
         self.own_seals += 1
         return True
-
-
-def role_of(kind: str) -> str:
-    """Return the role in which an issuer of this kind of receipt must be pinned; empty where the keyring decides."""
-    return _ROLES.get(kind, "issuer")

@@ -34,8 +34,9 @@ from ledger.rules.replay import ReplayState
 from verify.chain import ChainPoint
 from verify.heads import HeadPoint, HeadTotals, KeyEntry
 from verify.ids import IdSet
+from verify.issuers import Issuers
 from verify.proof import FoldState, RootFold
-from verify.receipts import Issuers, ReceiptState
+from verify.receipts import ReceiptState
 from verify.report import Check, NameState
 from verify.rules import RuleRow, RuleState
 from verify.state import Binding, LedgerState

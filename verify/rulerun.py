@@ -1,0 +1,75 @@
+"""Rules of one whole run, re-proved from its receipts alone.
+
+Source: docs/spec/rules/README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from ledger.receipt import Opening, Outcome, parse_receipt
+from ledger.rules.breach import Breach, Finding
+from ledger.rules.budget_replay import BudgetReplay
+from ledger.rules.policy_replay import PolicyReplay
+from ledger.words import OutcomeStatus
+from verify.report import Report
+
+__all__ = ["NAME", "RuleRow", "replay_run"]
+
+NAME: Final = "rules"
+"""What the check is called."""
+_EXPLICIT: Final = (b'"limits":[', b'"policy":"')
+
+
+class RuleRow(NamedTuple):
+    """A receipt to replay: index of its entry (`at`), its id, its canonical bytes and `recorded_at` without the Z."""
+
+    at: int
+    id_: str
+    payload: bytes
+    time: bytes
+
+
+def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[str], bytes | None]) -> None:
+    """Replay budgets and policies over the receipts of one whole run, in chain order, and report what they show.
+
+    Approvals, effects and the budgets of runs above it stand elsewhere in the ledger, and so may the resolution of an act that
+    was ambiguous: what depends on these is not judged.
+
+    Args:
+        report: takes the findings.
+        rows: all receipts of the run and of the runs inside it.
+        document_of: digest -> bytes of a policy document, where it is at hand.
+    """
+    if not any(each in row.payload for row in rows for each in _EXPLICIT):
+        report.ran(NAME, 0)
+        return
+    budgets, policies = BudgetReplay(), PolicyReplay(document_of, lambda _: None)
+    opened: set[str] = set()
+    open_ended = nested = False
+    seen: set[str] = set()
+    for row in rows:
+        receipt = parse_receipt(row.payload)
+        if isinstance(receipt, Opening):
+            nested = nested or (receipt.parent_opening is not None and receipt.parent_opening not in opened)
+            opened.add(row.id_)
+        open_ended = open_ended or (isinstance(receipt, Outcome) and receipt.status is OutcomeStatus.AMBIGUOUS)
+        found: list[Finding] = [*policies.see(row.at, row.id_, receipt).findings]
+        found += budgets.see(row.at, row.id_, receipt)
+        for each in found:
+            if nested and each.code == "budget.contradicted":
+                continue  # it may speak of a budget above
+            if each.code.startswith("budget.") and open_ended and isinstance(each, Breach):
+                why = "how an ambiguous act was resolved is not among the receipts at hand"
+                report.skip(NAME, "check.unreachable", why, asked=True)
+                return
+            if each.code not in seen:
+                seen.add(each.code)
+                report.find(NAME, each.code, where=f"entry {each.index}", message=each.message)
+            if isinstance(each, Breach):
+                return
+    report.ran(NAME, len(rows))
+    report.notes.append(
+        "rules: budgets and policies of this run; approvals, effects and runs above it were not at hand"
+    )
