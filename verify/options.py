@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ledger.errors import LedgerError, clip
 from verify.report import accept_codes
+
+if TYPE_CHECKING:
+    from ledger.members import Limit
 
 __all__ = ["REQUIREMENTS", "Options", "parse_options"]
 
@@ -28,6 +32,10 @@ class Options:
     accept: tuple[str, ...] = ()
     heads: tuple[bytes, ...] = ()
     """Signed notes from elsewhere that a ledger must contain."""
+    policy: bytes | None = None
+    """A policy file, under which a document of another system that records calls is checked again."""
+    limits: tuple[Limit, ...] = ()
+    """Limits, under which a document of another system that records use is checked again."""
 
 
 def parse_options(*, require: tuple[str, ...] = (), accept: tuple[str, ...] = (), bytes_only: bool = False) -> Options:

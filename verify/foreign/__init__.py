@@ -38,7 +38,7 @@ __all__ = [
     "verify_foreign",
 ]
 
-FORMATS: Final[tuple[str, ...]] = ()
+FORMATS: Final[tuple[str, ...]] = ("ctrlrun", "runx", "axlr")
 """Packages of this one, in the order in which they are asked."""
 
 

@@ -225,6 +225,48 @@ _DECISION: Final = Shape(
         "schema": one_of("runx.decision.v1"),
     }
 )
+_CHECK_STATUS: Final = one_of("passed|failed|pending|not_applicable|missing")
+_VERIFICATION: Final = Shape(
+    {
+        "status*": _CHECK_STATUS,
+        "checks*": each(
+            Shape(
+                {
+                    "check_id*": TEXT,
+                    "criterion_ids*": _TEXTS,
+                    "status*": _CHECK_STATUS,
+                    "evidence_refs*": _REFERENCES,
+                    "checked_refs": _REFERENCES,
+                    "summary": TEXT,
+                    "verified_at": TIME,
+                }
+            )
+        ),
+        "evidence_refs*": _REFERENCES,
+        "verification_id": TEXT,
+        "verified_at": TIME,
+        "schema": one_of("runx.verification.v1"),
+    }
+)
+_SURFACES: Final = each(Shape({"surface_ref*": REFERENCE, "mutating*": BOOLEAN, "rationale": TEXT}))
+_REVISION: Final = Shape(
+    {
+        "change_request*": Shape(
+            {
+                "request_id*": TEXT,
+                "summary*": TEXT,
+                "target_surfaces": _SURFACES,
+                "success_criteria": each(_CRITERION),
+            }
+        ),
+        "change_plan*": Shape({"plan_id*": TEXT, "summary*": TEXT, "steps": _TEXTS, "risks": _TEXTS}),
+        "target_surfaces": _SURFACES,
+        "invariants": _TEXTS,
+        "verification": _VERIFICATION,
+        "handoff_refs": _REFERENCES,
+        "revision_refs": _REFERENCES,
+    }
+)
 _ACT: Final = Shape(
     {
         "id*": TEXT,
@@ -232,15 +274,14 @@ _ACT: Final = Shape(
         "intent*": _INTENT,
         "summary*": TEXT,
         "criterion_bindings=[]": each(_BINDING),
-        "by": Shape({"provider=null": TEXT, "model=null": TEXT, "prompt_version=null": TEXT}),
+        "by": Shape({"provider=null": ANY_TEXT, "model=null": ANY_TEXT, "prompt_version=null": ANY_TEXT}),
         "source_refs=[]": _REFERENCES,
         "target_refs=[]": _REFERENCES,
         "artifact_refs=[]": _REFERENCES,
         "context_ref": REFERENCE,
         "closure*": _CLOSURE,
-        # What these two hold is not checked further: no receipt with either is known.
-        "revision": OBJECT,
-        "verification": OBJECT,
+        "revision": _REVISION,
+        "verification": Shape({"criterion_ids*": _TEXTS, "verification*": _VERIFICATION, "deployment_ref": REFERENCE}),
     }
 )
 _SYNC: Final = Shape(
@@ -248,13 +289,13 @@ _SYNC: Final = Shape(
         "group_id*": TEXT,
         "strategy*": one_of("all|any|quorum"),
         "decision*": one_of("proceed|halt|pause|escalate"),
-        "rule_fired*": ANY_TEXT,
-        "reason*": ANY_TEXT,
+        "rule_fired*": TEXT,
+        "reason*": TEXT,
         "branch_count*": INTEGER,
         "success_count*": INTEGER,
         "failure_count*": INTEGER,
         "required_successes*": INTEGER,
-        "branch_receipts=[]": _REFERENCES,
+        "branch_receipts=[]": _TEXTS,
         "gate": OBJECT,
     }
 )
