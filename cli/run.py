@@ -20,10 +20,10 @@ from ledger.canonical import encode
 from ledger.command import CommandEnd, OutputMode, run_command, stripped_environment
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Actor, Adapter
+from ledger.refusals import Blocked
 from ledger.rules.amounts import DURATION
 from ledger.rules.errors import BudgetError, PolicyError
 from ledger.run import Call, Run
-from ledger.spending import Blocked
 from ledger.storage.durable import replace
 from ledger.storage.ledger import Ledger
 from ledger.words import Basis, OutcomeStatus, Reason, RunStatus

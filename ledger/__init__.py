@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ledger.errors import LedgerError
     from ledger.members import Actor, CurrencyAmount, Limit, Tool
+    from ledger.refusals import Blocked, Happened, Waiting
+    from ledger.rules.template import Template
     from ledger.run import Call, NotExecuted, Run
-    from ledger.spending import Blocked
     from ledger.storage.ledger import Ledger
     from ledger.storage.places import Places
 
@@ -27,27 +28,33 @@ __all__ = [
     "Blocked",
     "Call",
     "CurrencyAmount",
+    "Happened",
     "Ledger",
     "LedgerError",
     "Limit",
     "NotExecuted",
     "Places",
     "Run",
+    "Template",
     "Tool",
+    "Waiting",
 ]
 
 _HOMES = {
     "Actor": "ledger.members",
-    "Blocked": "ledger.spending",
+    "Blocked": "ledger.refusals",
     "Call": "ledger.run",
     "CurrencyAmount": "ledger.members",
+    "Happened": "ledger.refusals",
     "Ledger": "ledger.storage.ledger",
     "LedgerError": "ledger.errors",
     "Limit": "ledger.members",
     "NotExecuted": "ledger.run",
     "Places": "ledger.storage.places",
     "Run": "ledger.run",
+    "Template": "ledger.rules.template",
     "Tool": "ledger.members",
+    "Waiting": "ledger.refusals",
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from ledger.envelope import Envelope
 from ledger.errors import NotFoundError, StorageError, clip
 from ledger.members import Artifact
 from ledger.receipt import MAX_CHILDREN, Opening, Receipt, Step, parse_receipt
+from ledger.rules.approval import Approver
 from ledger.rules.instant import ms_of
 from ledger.storage.artifacts import SALTED_BELOW_BYTES, salted_bytes
 from ledger.storage.clock import monotonic_ms, nonce, now
@@ -61,6 +62,8 @@ class Recorder:
         """The outermost run of the tree."""
         self.limited: Final = limited
         """Whether this run or one above it has limits."""
+        self.approvers: Mapping[str, Approver] = {}
+        """Whom trust names as approvers, by name."""
         self.started_ms: int | None = None
         """When the run opened on the monotonic clock, where this process opened it."""
         self._salt = _read_salt(ledger, opening)

@@ -31,9 +31,11 @@ from ledger.members import Actor, Adapter, Artifact, Limit
 from ledger.policing import policy_for
 from ledger.receipt import Opening, Outcome
 from ledger.recorder import Recorder, common_of, exception_name, explain, opening_of, reference_bytes, shielded
+from ledger.refusals import Blocked, Waiting
+from ledger.rules.approval import Approver
 from ledger.rules.policy_file import PolicyDocument
 from ledger.scope import Call, NotExecuted, Scope, StepBlock
-from ledger.spending import Blocked, Spending, limits_of, root_of
+from ledger.spending import Spending, limits_of, root_of
 from ledger.storage.clock import monotonic_ms, random_bytes
 from ledger.storage.ledger import Ledger, Position
 from ledger.storage.writer import View
@@ -72,6 +74,8 @@ class RunOptions(TypedDict, total=False):
     """Run id of the run that starts this one, and the intent of the call that does."""
     secrets: Mapping[str, str] | None
     """Named texts that are cut from everything recorded."""
+    approvers: Mapping[str, Approver] | None
+    """Whom trust names as approvers, by name: nobody else's approval counts."""
 
 
 class Run(Scope):
@@ -147,20 +151,37 @@ class Run(Scope):
         position = _open(ledger, opening)
         run = cls(ledger, opening, position.receipt, drives=True, secrets=secrets)
         run._recorder.started_ms = started_ms
+        run._recorder.approvers = options.get("approvers") or {}
         return run
 
     @classmethod
-    def attach(cls, ledger: Ledger, id_: str, *, secrets: Mapping[str, str] | None = None) -> Run:
+    def attach(
+        cls,
+        ledger: Ledger,
+        id_: str,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        approvers: Mapping[str, Approver] | None = None,
+    ) -> Run:
         """Return an open run that another process drives.
 
         Raises:
             NotFoundError: no such run.
             AlreadyClosedError: it is closed.
         """
-        return cls(ledger, _open_opening(ledger, id_), id_, drives=False, secrets=Secrets.of(secrets))
+        run = cls(ledger, _open_opening(ledger, id_), id_, drives=False, secrets=Secrets.of(secrets))
+        run._recorder.approvers = approvers or {}
+        return run
 
     @classmethod
-    def resume(cls, ledger: Ledger, id_: str, *, secrets: Mapping[str, str] | None = None) -> Run:
+    def resume(
+        cls,
+        ledger: Ledger,
+        id_: str,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        approvers: Mapping[str, Approver] | None = None,
+    ) -> Run:
         """Return an open run to go on with; leaving its block closes it. How long it took in all is then `unknown`.
 
         Raises:
@@ -169,6 +190,7 @@ class Run(Scope):
         """
         run = cls(ledger, _open_opening(ledger, id_), id_, drives=True, secrets=Secrets.of(secrets))
         run._started_ms = None
+        run._recorder.approvers = approvers or {}
         return run
 
     def elapsed_ms(self) -> int:
@@ -209,6 +231,8 @@ class Run(Scope):
     ) -> None:
         if not self._drives:
             return
+        if isinstance(value, Waiting):
+            return  # it goes on once the approval is there
         if kind is None:
             self.close()
         elif isinstance(value, Blocked):

@@ -9,19 +9,20 @@ Source: docs/spec/receipts.md, docs/spec/trees.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self, TypedDict, TypeVar, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
 from ledger.arguments import ArgumentsError, Secrets, content_of, inline_members, text_of
 from ledger.canonical import MAX_INTEGER, JsonObject
+from ledger.deciding import Admitted, Proposal, propose
 from ledger.envelope import Envelope
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Act, Artifact, Charge, CurrencyAmount, Effect, Name, Tool
-from ledger.policing import decide_call
-from ledger.receipt import Decision, Intent, Outcome, Step, WouldHave, act_digest
+from ledger.receipt import Outcome, Step, act_digest
 from ledger.recorder import (
     MAX_ARTIFACTS,
     MAX_REFERENCES_BYTES,
@@ -32,12 +33,12 @@ from ledger.recorder import (
     reference_bytes,
     shielded,
 )
+from ledger.refusals import Blocked, Happened
+from ledger.resolving import Reconcile, Recorded, reconcile, recorded_result
 from ledger.rules.amounts import COUNTED_METERS, DURATION, read_amounts
-from ledger.rules.budget import Refused
 from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
-from ledger.rules.policy import Answer
-from ledger.rules.policy import Decision as PolicyDecision
-from ledger.spending import Blocked, Spending, charges_of
+from ledger.rules.template import Template
+from ledger.spending import charges_of
 from ledger.storage.admission import STEP_LEVELS
 from ledger.storage.clock import monotonic_ms
 from ledger.storage.ledger import Position
@@ -50,6 +51,27 @@ if TYPE_CHECKING:
 __all__ = ["Call", "NotExecuted", "Scope", "StepBlock"]
 
 _NAME: Final[TypeAdapter[str]] = TypeAdapter(Name)
+_T = TypeVar("_T", bound="bytes | str | JsonObject | None")
+
+
+class CallOptions(TypedDict, total=False):
+    """What `perform` takes besides a name and a function: see `Scope.call`."""
+
+    tool: str | Tool | None
+    access: Access | str
+    arguments: JsonObject | None
+    inline: Sequence[str]
+    secrets: Sequence[str]
+    resource: str
+    environment: str
+    amount: CurrencyAmount | None
+    precondition: str | None
+    effect_key: str | Template | None
+    lease_ms: int
+    reconcile: Reconcile | None
+    reserve: Mapping[str, int | str] | None
+    edge: str | None
+    ask: Sequence[str] | None
 
 
 class NotExecuted(Exception):  # noqa: N818  it is raised to say something, not to report a fault
@@ -97,8 +119,12 @@ class Scope:
         environment: str = "unknown",
         amount: CurrencyAmount | None = None,
         precondition: str | None = None,
-        effect_key: str | None = None,
+        effect_key: str | Template | None = None,
+        lease_ms: int = DEFAULT_LEASE_MS,
+        reconcile: Reconcile | None = None,
         reserve: Mapping[str, int | str] | None = None,
+        edge: str | None = None,
+        ask: Sequence[str] | None = None,
     ) -> Call:
         """Return a call to make inside a `with` (or `async with`): its intent is durable when the block is entered.
 
@@ -113,17 +139,24 @@ class Scope:
             environment: Where, such as `production`.
             amount: The amount the act moves.
             precondition: Digest of the state that was looked at.
-            effect_key: Names the effect across retries.
+            effect_key: Names the effect across retries, or a `Template` that makes the name from the arguments.
+            lease_ms: How long the attempt may take before nobody may assume that it still runs.
+            reconcile: Asked where nobody knows whether the effect happened; what it says is recorded as a resolution.
             reserve: What to set aside before the act, by meter: integers, `unknown`, or decimal text for `usd` and its like.
                 Under a money limit it says what the act costs; zero is said.
+            edge: The edge `from->to` that the act takes; a limit on it holds the number of attempts.
+            ask: Roles of which one must approve the act, whatever the policy says; empty for any role.
 
         Raises:
             ArgumentsError: arguments outside the canonical profile, with the path, or another value outside its form; nothing
                 was recorded.
             BudgetError: a meter or an amount to reserve outside its form.
+            TemplateError: an argument that the effect key needs is absent or of another form.
             AdmissionError: steps and calls nest too deep.
         """
         self._refuse_too_deep("call")
+        if type(lease_ms) is not int or not 1 <= lease_ms <= MAX_INTEGER:
+            raise ArgumentsError(f"call: got lease_ms {clip(lease_ms)}, expected milliseconds from 1")
         if access not in {*Access, "unknown"}:
             raise ArgumentsError(f"call: got access {clip(access)}, expected read, propose, write or unknown")
         if arguments is not None and not isinstance(arguments, dict):
@@ -148,16 +181,49 @@ class Scope:
                 amount=amount,
                 precondition=precondition,
             )
-            effect = Effect(key=effect_key, attempt=1) if effect_key is not None else None
+            key = effect_key
+            if isinstance(key, Template):
+                key = key.key(arguments or {}, resource=resource)
+            if key is not None:
+                key = Effect(key=key, attempt=1).key
+            roles = None if ask is None else tuple(_NAME.validate_python(each) for each in ask)
         except ValidationError as error:
             raise explain("call", error) from error
-        reserved = charges_of(read_amounts(reserve or {}))
+        reserved = charges_of(read_amounts({**(reserve or {}), **({edge: 1} if edge is not None else {})}))
         artifacts: tuple[Artifact, ...] = ()
         if kept is not None:
             # Last: arguments of a call that is refused are kept nowhere.
             artifacts = (self._recorder.keep(*kept, "arguments"),)
             act = act.model_copy(update={"arguments_digest": artifacts[0].digest})
-        return Call(self._recorder, self, act, effect, artifacts, cut, reserved, arguments)
+        digest = act_digest(
+            act,
+            ledger=self._recorder.ledger.origin,
+            run=self._recorder.id,
+            actor=self._recorder.opening.actor,
+            effect_key=key,
+        )
+        proposal = Proposal(act, digest, arguments, key, lease_ms, reserved, artifacts, roles)
+        return Call(self._recorder, self, proposal, cut, reconcile)
+
+    def perform(self, name: str, function: Callable[[Call], _T], **options: Unpack[CallOptions]) -> _T | Recorded:
+        """Return what `function` returns, called inside a call; where its effect is committed, the result on record instead.
+
+        What the function returns is kept as the call's result: bytes, a text, a dict of JSON values, or None.
+
+        Raises:
+            Blocked: as entering a call does, except where the effect is committed.
+            NotFoundError, StorageError: the result on record is erased or cannot be read.
+        """
+        call = self.call(name, **options)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(call)
+            except Happened as happened:
+                return recorded_result(self._recorder.ledger, happened)
+            found = function(call)
+            if found is not None:
+                call.result = found
+        return found
 
     def artifact(
         self,
@@ -252,32 +318,21 @@ class Call(Scope):
         self,
         recorder: Recorder,
         parent: Scope,
-        act: Act,
-        effect: Effect | None,
-        artifacts: tuple[Artifact, ...],
+        proposal: Proposal,
         secrets: Secrets,
-        reserved: tuple[Charge, ...] = (),
-        arguments: JsonObject | None = None,
+        reconcile: Reconcile | None = None,
     ) -> None:
         super().__init__(recorder, parent._level + 1, secrets)
-        self._reserved = reserved
-        self._arguments = arguments
-        self._limited: frozenset[str] = frozenset()
-        self.act: Final = act
-        self.act_digest: Final = act_digest(
-            act,
-            ledger=recorder.ledger.origin,
-            run=recorder.id,
-            actor=recorder.opening.actor,
-            effect_key=effect.key if effect is not None else None,
-        )
+        self._proposal = proposal
+        self._reconcile = reconcile
+        self._admitted = Admitted("")
+        self.act: Final = proposal.act
+        self.act_digest: Final = proposal.act_digest
         self.intent = ""
         """Receipt id of the intent, once the block is entered."""
         self.outcome: Position | None = None
         """Where the outcome stands, once the block is left."""
         self._parent = parent
-        self._effect = effect
-        self._intent_artifacts = artifacts
         self._usage: list[Charge] = []
         self._result: tuple[bytes, str] | None = None
         self._ended: tuple[OutcomeStatus, Reason | None] | None = None
@@ -297,11 +352,12 @@ class Call(Scope):
     @property
     def idempotency_token(self) -> str:
         """What a provider can deduplicate this attempt by, once the block of a call with an effect key is entered."""
-        if self._effect is None or not self.intent:
+        effect = self._admitted.effect
+        if effect is None:
             raise ArgumentsError(
                 "call: it has no attempt of an effect", hint="give it an effect_key and enter its block"
             )
-        return idempotency_token(self._effect.key, self._effect.attempt)
+        return idempotency_token(effect.key, effect.attempt)
 
     def use(self, meter: str, amount: int, *, basis: Basis | str = Basis.REPORTED) -> None:
         """Record what the act used: a meter with its unit in the name, such as `prompt_tokens` or `usd_micro`."""
@@ -346,76 +402,30 @@ class Call(Scope):
         recorder = self._recorder
         if self.intent:
             raise ArgumentsError("call: it was made already", hint="each act is a call of its own")
-        intent = Intent(
-            **recorder.common(),
-            act=self.act,
-            act_digest=self.act_digest,
-            effect=self._effect,
-            reserved=self._reserved,
-            artifacts=self._intent_artifacts,
-        )
-        if recorder.limited or self._effect is not None or recorder.opening.policy is not None:
-            self.intent = self._admit(intent)
-        else:
-            self.intent = recorder.ledger.append(recorder.ledger.envelope(intent)).receipt
+        try:
+            self._admitted = self._propose()
+        except Blocked as blocked:
+            if self._reconcile is None or blocked.reason is not Reason.EFFECT_AMBIGUOUS:
+                raise
+            if not reconcile(recorder.ledger, self._proposal.effect_key or "", self._reconcile):
+                raise
+            self._admitted = self._propose()
+        self.intent = self._admitted.intent
         self._started_ms = monotonic_ms()
         return self
 
-    def _admit(self, intent: Intent) -> str:
-        """Return the id of the intent, which stands in one commit with what it sets aside.
-
-        Raises:
-            Blocked: a policy, an effect or a limit does not admit it; a decision that says so is recorded.
-        """
-        recorder, blocked, decided = self._recorder, None, None
-        policy = recorder.opening.policy
-        if policy is not None:
-            decided = decide_call(recorder.ledger, policy, intent.act, self._arguments)
-            intent = intent.model_copy(
-                update={
-                    "policy": policy,
-                    "rule": decided.rule,
-                    "would_have": _would_have(decided) if decided.runs else None,
-                }
-            )
-
-        def build(view: View) -> list[Envelope]:
-            nonlocal blocked
-            blocked, admitted = None, intent
-            spending = Spending.of(recorder.ledger)
-            if decided is not None and not decided.runs:
-                blocked = _denied(decided)
-            if blocked is None and intent.effect is not None:
-                begun = spending.admit_effect(intent.act, intent.act_digest, intent.effect.key, size=view.size)
-                if isinstance(begun, Blocked):
-                    blocked = begun
-                else:
-                    self._effect = Effect(key=intent.effect.key, attempt=begun.attempt)
-                    admitted = admitted.model_copy(update={"effect": self._effect, "lease_ms": DEFAULT_LEASE_MS})
-            if blocked is None and recorder.limited:
-                found = spending.admit(
-                    recorder.root, recorder.id, self._reserved, size=view.size, elapsed_ms=recorder.elapsed_ms()
-                )
-                self._limited = spending.limited(recorder.root, recorder.id, size=view.size)
-                if isinstance(found, Refused):
-                    blocked = Blocked(found.reason, found.message, refused=found)
-            made = admitted if blocked is None else _decision(recorder, intent, blocked, decided)
-            return [recorder.ledger.envelope(made)]
-
-        position = recorder.ledger.commit(build)[-1]
-        if blocked is not None:
-            self._parent._adopt(position.receipt)
-            raise blocked
-        return position.receipt
+    def _propose(self) -> Admitted:
+        recorder = self._recorder
+        return propose(recorder, self._proposal, approvers=recorder.approvers, adopt=self._parent._adopt)
 
     def _charges(self, status: OutcomeStatus) -> tuple[Charge, ...]:
         """Return what the act cost: what was used of meters that are limited or were set aside, and what is released."""
-        meters = {charge.meter: charge.reserved for charge in self._reserved}
+        meters = {charge.meter: charge.reserved for charge in self._proposal.reserved}
         used: dict[str, tuple[int, Basis]] = {}
         for charge in self._usage:
             if charge.meter in COUNTED_METERS or charge.meter == DURATION:
                 continue
-            if isinstance(charge.settled, int) and (charge.meter in meters or charge.meter in self._limited):
+            if isinstance(charge.settled, int) and (charge.meter in meters or charge.meter in self._admitted.limited):
                 used[charge.meter] = (charge.settled + used.get(charge.meter, (0,))[0], charge.basis)
         charges = [
             Charge(meter=meter, settled=min(amount, MAX_INTEGER), basis=basis)
@@ -435,7 +445,7 @@ class Call(Scope):
         recorder, children = self._recorder, self._take_children()
         duration_ms = monotonic_ms() - self._started_ms
         status, reason = self._ended or _ending(kind)
-        if self._effect is not None and status == OutcomeStatus.FAILED and reason not in PROOFS_OF_NOTHING:
+        if self._admitted.effect is not None and status == OutcomeStatus.FAILED and reason not in PROOFS_OF_NOTHING:
             # Without proof that nothing was done, an effect may have happened.
             status = OutcomeStatus.AMBIGUOUS
         artifacts = list(self._artifacts)
@@ -478,41 +488,6 @@ class Call(Scope):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         await shielded(self.__exit__, kind, value, trace)
-
-
-def _denied(decided: PolicyDecision) -> Blocked:
-    asks = decided.answer is Answer.ASK
-    said = "needs an approval, which nothing gives yet" if asks else "is denied"
-    return Blocked(decided.reason or Reason.POLICY_DENIED, f"policy: the act {said}, by {decided.rule or 'default'}")
-
-
-def _would_have(decided: PolicyDecision) -> WouldHave | None:
-    if decided.answer is Answer.ALLOW or decided.reason is None:
-        return None
-    return WouldHave(status="denied" if decided.answer is Answer.DENY else "waiting", reason=decided.reason)
-
-
-def _decision(recorder: Recorder, intent: Intent, blocked: Blocked, decided: PolicyDecision | None) -> Decision:
-    waits, refused = blocked.reason is Reason.APPROVAL_REQUIRED, blocked.refused
-    by_policy = decided is not None and not decided.runs
-    return Decision(
-        **recorder.common(),
-        act=intent.act,
-        act_digest=intent.act_digest,
-        status="waiting" if waits else "denied" if by_policy else "blocked",
-        rule=intent.rule if by_policy else None,
-        policy=intent.policy,
-        roles=decided.roles if decided is not None and by_policy else (),
-        reason=blocked.reason,
-        effect=intent.effect,
-        meter=None if refused is None else refused.meter,
-        limit=None if refused is None else refused.limit,
-        spent=None if refused is None else refused.spent,
-        reserved=None if refused is None else refused.reserved,
-        asked=None if refused is None else refused.asked,  # type: ignore[arg-type]  # an amount or `unknown`
-        needed=max(1, decided.needed if decided is not None and by_policy else 1) if waits else None,
-        artifacts=intent.artifacts,
-    )
 
 
 def _ending(kind: type[BaseException] | None) -> tuple[OutcomeStatus, Reason | None]:

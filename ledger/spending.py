@@ -1,10 +1,10 @@
-"""Budgets and effects while runs go on: what is spent, set aside and attempted, folded from the journal under its lock.
+"""Budgets while runs go on: what is spent and set aside, folded from the journal under its lock.
 
 - Nothing is kept but in memory: a process that needs a run's budget folds its tree from the opening of the outermost run on,
   and after that what came since, whoever wrote it. So processes agree without telling each other anything.
 - The fold is the one that re-proves budgets; deciding asks the same functions.
 
-Source: docs/spec/rules/budgets.md, docs/spec/rules/effects.md.
+Source: docs/spec/rules/budgets.md.
 """
 
 from __future__ import annotations
@@ -15,43 +15,22 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from ledger.entry import parse_entry
 from ledger.envelope import parse_envelope
-from ledger.errors import AdmissionError
 from ledger.facts import read_facts
 from ledger.line import parse_entry_line, print_entry_line
-from ledger.members import Act, Charge, CurrencyAmount, Limit
+from ledger.members import Charge, CurrencyAmount, Limit
 from ledger.receipt import Opening, parse_receipt
+from ledger.refusals import Blocked
 from ledger.rules.amounts import DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
 from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of, reserve
 from ledger.rules.budget_replay import BudgetReplay
-from ledger.rules.effect import Admitted, Already, Held, admit, binding_of
-from ledger.rules.effect_replay import EffectReplay
 from ledger.rules.errors import BudgetError
-from ledger.rules.instant import ms_of
-from ledger.storage.clock import now
 from ledger.storage.cursor import Cursor
 from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
 from ledger.words import Basis, Reason
 
-__all__ = ["Blocked", "Spending", "budget_of", "charges_of", "limits_of", "root_of"]
-
-
-class Blocked(AdmissionError):  # noqa: N818  what is blocked is no fault
-    """An act that a rule did not admit: nothing ran, and a `decision` in the ledger says why."""
-
-    code = "rule.refused"
-
-    def __init__(
-        self, reason: Reason, message: str, *, refused: Refused | None = None, settled_by: str | None = None
-    ) -> None:
-        super().__init__(message, code=str(reason))
-        self.reason: Final = reason
-        self.refused: Final = refused
-        """The meter, limit and amounts, where a budget refused it."""
-        self.settled_by: Final = settled_by
-        """The outcome or resolution of the attempt that happened, where an effect is committed already."""
+__all__ = ["Spending", "budget_of", "charges_of", "limits_of", "root_of"]
 
 
 def limits_of(limits: Iterable[Limit], budget: Mapping[str, int | str] | None) -> tuple[Limit, ...]:
@@ -124,10 +103,6 @@ class Spending:
         self._folder = ledger.folder
         self._reader = ledger.reader
         self._trees: dict[str, _Tree] = {}
-        self._effects = EffectReplay()
-        self._effects_cursor = Cursor(ledger.folder)
-        self._effects_known = False
-        """Whether any effect was attempted so far."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> Spending:
@@ -140,10 +115,7 @@ class Spending:
     def admit(
         self, root: str, run: str, charges: Iterable[Charge], *, size: int, elapsed_ms: int
     ) -> Reserved | Refused:
-        """Return whether an act of a run is admitted, given the number of entries and how long the run has gone on.
-
-        An act that passes a soft limit needs an approval, which nothing gives yet: it is refused with that reason.
-        """
+        """Return whether an act of a run is admitted, given the number of entries and how long the run has gone on."""
         replay = self._caught_up(root, size)
         budgets = replay.budgets_of(run)
         if budgets:
@@ -151,8 +123,7 @@ class Spending:
             line = own.lines.get(DURATION) if own is not None else None
             if line is not None and line.limit is not None and elapsed_ms >= line.limit:
                 return _over_time(line.limit, elapsed_ms)
-        found = reserve(budgets, draw_of(charges))
-        return found.asks if isinstance(found, Reserved) and found.asks is not None else found
+        return reserve(budgets, draw_of(charges))
 
     def admit_child(self, root: str, parent: str, intent: str | None, limits: Iterable[Limit], *, size: int) -> None:
         """Raise unless a run may start a child run with these limits.
@@ -188,38 +159,6 @@ class Spending:
             del self._trees[root]
             raise
         return tree.replay
-
-    def admit_effect(self, act: Act, act_digest: str, key: str, *, size: int) -> Admitted | Blocked:
-        """Return the attempt as which an act with an effect key runs, or why it does not."""
-        try:
-            self._effects_cursor.advance(size, self._see_effect)
-        except BaseException:
-            self._effects, self._effects_cursor = EffectReplay(), Cursor(self._folder)
-            raise
-        now_ms = ms_of(now())
-        found = admit(self._effects.known(key), act_digest=act_digest, binding=binding_of(act), now_ms=now_ms)
-        match found:
-            case Already():
-                message = f"effect {key!r}: it happened already, attempt {found.known.attempt}"
-                return Blocked(Reason.EFFECT_COMMITTED, message, settled_by=found.known.settled_by)
-            case Held():
-                return Blocked(found.reason, f"effect {key!r}: {found.message}", settled_by=found.known.settled_by)
-            case Admitted():
-                return found
-
-    def _see_effect(self, index: int, line: bytes) -> None:
-        """Take an entry that an effect may be attempted or settled by."""
-        attempts = b'"effect":{' in line
-        if not attempts and not (
-            self._effects_known and (b'"kind":"outcome"' in line or b'"kind":"resolution"' in line)
-        ):
-            return
-        entry, envelope_bytes = parse_entry_line(line)
-        envelope = parse_envelope(envelope_bytes)
-        receipt = parse_receipt(envelope.payload)
-        self._effects_known = self._effects_known or attempts
-        recorded_ms = ms_of(parse_entry(entry).recorded_at)
-        self._effects.see(index, envelope.receipt_id, receipt, now_ms=recorded_ms)
 
 
 def _over_time(limit: int, elapsed_ms: int) -> Refused:

@@ -23,6 +23,7 @@ from ledger.rules.approval import (
     check_answer,
     check_approver,
     check_use,
+    pick,
     request_of,
     state_of,
     take,
@@ -127,6 +128,44 @@ class ApprovalReplay:
             case _:
                 pass
         return []
+
+    def ballot(self, request: str) -> Ballot | None:
+        """Return a request with the answers that count: denials, and grants by approvers whom trust names."""
+        found = self._ballots.get(request)
+        if found is None:
+            return None
+        answers = {key: each for key, each in found.answers.items() if not each.granted or self._is_pinned(each)}
+        return Ballot(found.request, answers, found.used)
+
+    def ballots_for(self, run: str, act_digest: str) -> list[Ballot]:
+        """Return the requests for an act of an open run, newest last, with the answers that count."""
+        found = (self.ballot(id_) for id_ in self._requests.get(run, {}).get(act_digest, ()))
+        return [each for each in found if each is not None]
+
+    def choose(self, need: Need, *, now: str) -> tuple[Answer, ...] | None:
+        """Return the approvals that admit an act, None if there are not enough."""
+        standing = [
+            (kept.answer, kept.left)
+            for kept in self._kept.values()
+            if kept.answer.standing and kept.fault is None and self._is_free(kept.answer, need)
+        ]
+        return pick(need, self.ballots_for(need.run, need.act_digest), standing, now=now)
+
+    def spend(self, id_: str, uses: int) -> None:
+        """Take into account that intents which are not seen use an approval."""
+        kept = self._kept.get(id_)
+        if kept is not None and uses:
+            self._use(id_)
+            self._kept[id_] = Kept(kept.answer, kept.fault, kept.left - uses)
+
+    def _is_pinned(self, answer: Answer) -> bool:
+        kept = self._kept.get(answer.id)
+        return kept is not None and kept.fault is None
+
+    def _is_free(self, answer: Answer, need: Need) -> bool:
+        """Return whether a standing approval is by somebody who is not barred from the run."""
+        barred = frozenset(self._keys) | self._barred.get(need.run, frozenset())
+        return check_approver(answer, approvers=self._approvers, barred=barred) is None
 
     def _take(self, id_: str, approval: Approval, now: str) -> None:
         answer = answer_of(id_, approval)

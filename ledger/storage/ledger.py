@@ -46,6 +46,8 @@ from ledger.version import VERSION
 from ledger.words import SEALED_KINDS, Reason
 
 if TYPE_CHECKING:
+    from ledger.canonical import JsonObject
+    from ledger.rules.approval import Approver
     from ledger.run import Run, RunOptions
 
 __all__ = ["Ledger", "Position"]
@@ -270,23 +272,41 @@ class Ledger:
 
         return Run.start(self, name, **options)
 
-    def attach(self, run: str, *, secrets: Mapping[str, str] | None = None) -> Run:
+    def attach(
+        self, run: str, *, secrets: Mapping[str, str] | None = None, approvers: Mapping[str, Approver] | None = None
+    ) -> Run:
         """Return a run that another process drives, to record calls in it; leaving it does not close it."""
         from ledger.run import Run  # noqa: PLC0415
 
-        return Run.attach(self, run, secrets=secrets)
+        return Run.attach(self, run, secrets=secrets, approvers=approvers)
 
-    def resume(self, run: str, *, secrets: Mapping[str, str] | None = None) -> Run:
+    def resume(
+        self, run: str, *, secrets: Mapping[str, str] | None = None, approvers: Mapping[str, Approver] | None = None
+    ) -> Run:
         """Return an open run whose driver is gone, to go on with it and close it."""
         from ledger.run import Run  # noqa: PLC0415
 
-        return Run.resume(self, run, secrets=secrets)
+        return Run.resume(self, run, secrets=secrets, approvers=approvers)
 
     def close_run(self, run: str) -> Position:
         """Close an open run from its record; intents without outcome become `ambiguous`."""
         from ledger.run import close_run  # noqa: PLC0415
 
         return close_run(self, run)
+
+    def resolve(
+        self,
+        reference: str,
+        *,
+        happened: bool,
+        resolved_by: str,
+        evidence: bytes | str | JsonObject | None = None,
+        charges: Mapping[str, int | str] | None = None,
+    ) -> Position:
+        """Settle an ambiguous act, by effect key or by the receipt id of its intent; `ledger.resolving.resolve` says how."""
+        from ledger.resolving import resolve  # noqa: PLC0415
+
+        return resolve(self, reference, happened=happened, resolved_by=resolved_by, evidence=evidence, charges=charges)
 
     def artifact(self, reference: Artifact) -> bytes:
         """Return the content of an artifact, checked against its digest and size."""
