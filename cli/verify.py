@@ -14,9 +14,7 @@ from rich.text import Text
 
 from cli.effort import Effort, usable_cores
 from cli.judge import (
-    FILE_MAX_BYTES,
     judge_error,
-    judge_file,
     judge_range,
     judge_receipt,
 )
@@ -262,7 +260,9 @@ def _leave(error: InterruptedWorkError) -> NoReturn:
 
 def _judge_target(target: str, options: Shared, asked: Options, effort: Effort) -> Verdict:
     if target == "-":
-        return judge_file(sys.stdin.buffer.read(FILE_MAX_BYTES + 1), target, options, asked)
+        from cli.foreign import judge_stream  # noqa: PLC0415  what it loads would cost every other target
+
+        return judge_stream(sys.stdin.buffer, target, options, asked)
     path = Path(target)
     if path.is_dir():
         if is_published(path):
@@ -271,8 +271,9 @@ def _judge_target(target: str, options: Shared, asked: Options, effort: Effort) 
 
         return judge_ledger(path, options, asked, effort)
     if path.exists():
-        with path.open("rb") as file:
-            return judge_file(file.read(FILE_MAX_BYTES + 1), target, options, asked)
+        from cli.foreign import judge_path  # noqa: PLC0415  what it loads would cost every other target
+
+        return judge_path(path, target, options, asked)
     if not _REFERENCE.fullmatch(target):
         raise NotFoundError(f"{clip(target)}: no such file or folder, and no receipt id or its first 8 digits")
     folder = options.folder()

@@ -1,0 +1,1 @@
+"""Stores of other systems, read where they lie."""

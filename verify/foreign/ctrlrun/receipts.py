@@ -1,0 +1,141 @@
+"""Receipts of ctrlrun taken one after the other: the walk of the chain, and what its check does not ask.
+
+| check | asks |
+|---|---|
+| `chain` | the six breaks, by ctrlrun's rule |
+| `documents` | that each text is one value to every reader, under a known schema with its members |
+| `action hashes` | that each action hash is that of the action in the document |
+| `places` | that a document stands where it says it stands, and that no receipt stands twice |
+| `columns` | that the columns beside a document say what it says |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from ledger.errors import clip
+from verify.foreign import Native, NativeStatus
+from verify.foreign.ctrlrun.chain import Chain, Hash
+from verify.foreign.ctrlrun.document import faults_of, refusal_of, schema_of
+from verify.foreign.ctrlrun.reading import Reading, canonical_bytes, read, sha256_of
+from verify.foreign.ctrlrun.words import CHAINED_SCHEMAS, RECEIPT_PREFIX
+from verify.report import MAX_FINDINGS, Report
+
+__all__ = ["CODES", "Receipts", "Seen"]
+
+CODES: Final = {
+    "content_altered": "ctrlrun.content_altered",
+    "hash_missing": "ctrlrun.hash_missing",
+    "link_broken": "ctrlrun.link_broken",
+    "missing": "ctrlrun.missing",
+    "head_mismatch": "ctrlrun.head_mismatch",
+    "unchained": "ctrlrun.unchained",
+}
+"""Name of a break -> our code for it."""
+_OF_DOCUMENTS: Final = ("documents", "action hashes", "places")
+_FAULT_CHECKS: Final = {"ctrlrun.action_hash": "action hashes"}
+
+
+class Seen(Protocol):
+    """Who is told of each receipt that could be read."""
+
+    def __call__(self, value: dict[str, Any], seq: int | None) -> None:
+        """Take a document and its place, None where it has none."""
+
+
+@dataclass(slots=True)
+class Receipts:
+    """Takes receipts in the order of their places, then says what the whole comes to."""
+
+    report: Report
+    chain: Chain
+    seen: Seen
+    unreadable: str | None = None
+    """Why ctrlrun's own reader cannot say anything of all of them, where that is so."""
+    newest: str = ""
+    _ids: set[str] = field(default_factory=set)
+
+    def take(self, where: str, text: bytes | None, *, seq: int | None, stored: Hash) -> dict[str, Any] | None:
+        """Take the next receipt; return its document where it could be read as an object.
+
+        Args:
+            where: what findings call it.
+            text: the stored text, None where it is no text at all.
+            seq: its place, None where it has none.
+            stored: the hash stored beside it.
+        """
+        reading = Reading(None, readable=False, plain=False) if text is None else read(text)
+        value = reading.value
+        if reading.fault is not None:
+            self.report.find("documents", reading.fault.code, where=where, message=reading.fault.message)
+        elif not reading.readable:
+            self.report.find("documents", "foreign.malformed", where=where, message="no text")
+        refusal, found = refusal_of(value) if reading.readable else "not read", None
+        if refusal is None:
+            canonical = canonical_bytes(value, plain=reading.plain)
+            found = None if canonical is None else sha256_of(canonical)
+            refusal = "holds a number that is no integer, or half a surrogate pair" if found is None else None
+        self._walk(reading, seq, stored, found, refusal or "")
+        for name in _OF_DOCUMENTS:
+            self.report.ran(name)
+        if refusal is not None and reading.readable and reading.fault is None:
+            self.report.find("documents", "foreign.malformed", where=where, message=refusal)
+        if type(value) is not dict:
+            return None
+        self._judge(value, where, seq, plain=reading.plain)
+        self.seen(value, seq)
+        return value
+
+    def _walk(self, reading: Reading, seq: int | None, stored: Hash, found: str | None, why: str) -> None:
+        if seq is None:
+            self.chain.unchained += 1
+        elif reading.fault is not None and reading.fault.code == "foreign.too_deep":
+            self.unreadable = "too_deep"
+            self.chain.skip(seq)
+        else:
+            previous = reading.value.get("prev_hash") if found is not None else None
+            self.chain.add(seq, stored, found, previous, why=why)
+
+    def _judge(self, value: dict[str, Any], where: str, seq: int | None, *, plain: bool) -> None:
+        for code, message in faults_of(value, plain=plain):
+            self.report.find(_FAULT_CHECKS.get(code, "documents"), code, where=where, message=message)
+        schema = schema_of(value)
+        if schema in CHAINED_SCHEMAS and value.get("seq") != seq:
+            said = f"says that it stands at {clip(value.get('seq'))}"
+            self.report.find("places", "ctrlrun.place", where=where, message=said)
+        id_ = value.get("receipt_id")
+        if type(id_) is str:
+            if id_ in self._ids:
+                self.report.find("places", "foreign.repeated", where=where, message=f"{clip(id_)} stands twice")
+            self._ids.add(id_)
+        if schema.startswith(RECEIPT_PREFIX) and schema > self.newest:
+            self.newest = schema
+
+    def finish(self, kind: str) -> Native:
+        """Report the breaks of the chain, and return ctrlrun's verdict; after the chain was ended."""
+        chain = self.chain
+        chain.end_unchained()
+        for each in chain.breaks:
+            name = "head" if each.name == "head_mismatch" else "chain"
+            where = None if each.seq is None else f"seq {each.seq}"
+            count = chain.unchained if each.name == "unchained" else 1
+            self.report.find(name, CODES[each.name], where=where, message=each.detail, count=count)
+        for name, count in chain.counts.items():
+            if count > MAX_FINDINGS:
+                self.report.find("chain", CODES[name], message="and more", count=count - MAX_FINDINGS)
+        if chain.chained:
+            self.report.ran("chain", chain.chained)
+        status, code = self._status()
+        natives = tuple(each.to_native() for each in chain.breaks[:MAX_FINDINGS])
+        return Native("ctrlrun", kind, self.newest or "unknown", status, code, natives, sum(chain.counts.values()))
+
+    def _status(self) -> tuple[NativeStatus, str]:
+        if self.unreadable is not None:
+            return "unreadable", self.unreadable
+        names = [each.name for each in self.chain.breaks]
+        if not names:
+            return ("holds", "ok") if self.chain.chained else ("unverifiable", "empty")
+        if set(names) == {"unchained"}:
+            return "unverifiable", "unchained"
+        return "fails", next(name for name in names if name != "unchained")
