@@ -14,6 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip --quiet install --constraint constraints.txt --editable . --group dev
+	@$(BIN)/python -m compileall -q cli ledger notary verify
 	@touch $@
 
 demo: $(STAMP)   ## record a real run, verify it, tamper with copies
@@ -41,6 +42,7 @@ wheel: $(STAMP)  ## build the wheel and look inside
 bench: $(STAMP)  ## figures: ours, the floor and the ratio from one run
 	@$(BIN)/python tests/bench/bench_append.py
 	@$(BIN)/python tests/bench/bench_verify.py
+	@$(BIN)/python tests/bench/bench_prove.py
 
 vectors: $(STAMP) ## write vectors/ anew from their printed seeds
 	@$(BIN)/python vectors/generate.py

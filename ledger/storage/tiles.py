@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from ledger.errors import StorageError
-from ledger.merkle import node_hash
 from ledger.storage.durable import open_regular
 
 __all__ = ["HASH_BYTES", "TILE_WIDTH", "Tiles", "TreeHashes"]
@@ -63,10 +63,10 @@ class Tiles:
         """
         tile_level, within = divmod(level, _LEVEL_BITS)
         count = 1 << within
-        return _fold(self.hashes(tile_level, index * count, count))
+        return _levels(self.hashes(tile_level, index * count, count))[-1]
 
-    def hashes(self, level: int, start: int, count: int) -> list[bytes]:
-        """Return `count` hashes of a level from `start` on.
+    def hashes(self, level: int, start: int, count: int) -> bytes:
+        """Return `count` hashes of a level from `start` on, one after the other.
 
         Raises:
             StorageError: the files do not reach that far.
@@ -79,7 +79,7 @@ class Tiles:
             raise StorageError(f"tiles: level {level} cannot be read: {error.strerror}", code="tiles.short") from error
         if len(data) != count * HASH_BYTES:
             raise StorageError(f"tiles: level {level} ends before hash {start + count}", code="tiles.short")
-        return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
+        return data
 
     def close(self) -> None:
         """Close the files that writing opened."""
@@ -101,7 +101,7 @@ class Tiles:
         os.pwrite(opened[0], b"".join(hashes), start * HASH_BYTES)
 
     def _tile_root(self, level: int, tile: int) -> bytes:
-        return _fold(self.hashes(level, tile * TILE_WIDTH, TILE_WIDTH))
+        return _levels(self.hashes(level, tile * TILE_WIDTH, TILE_WIDTH))[-1]
 
 
 class TreeHashes:
@@ -115,6 +115,7 @@ class TreeHashes:
         self._tiles = tiles
         self._size = size
         self._edge: dict[int, list[bytes]] = {}
+        """Level -> the hashes of its tile that is not full, and those of the complete subtrees over them."""
         self._full: dict[tuple[int, int], list[bytes]] = {}
 
     def read(self, level: int, index: int) -> bytes:
@@ -123,26 +124,31 @@ class TreeHashes:
         Raises:
             StorageError: the tiles do not reach that far (`tiles.short`), or do not lead to the root (`tiles.wrong`).
         """
+        if (index + 1) << level > self._size:
+            raise StorageError(
+                f"tiles: no subtree {index} of level {level} under {self._size} leaves", code="tiles.short"
+            )
         tile_level, within = divmod(level, _LEVEL_BITS)
         number, start = divmod(index << within, TILE_WIDTH)
-        return _fold(self._tile(tile_level, number)[start : start + (1 << within)])
+        at = (start >> within) * HASH_BYTES
+        return self._tile(tile_level, number)[within][at : at + HASH_BYTES]
 
     def _tile(self, level: int, number: int) -> list[bytes]:
         width = min(TILE_WIDTH, (self._size >> (_LEVEL_BITS * level)) - number * TILE_WIDTH)
         known = self._full.get((level, number)) if width == TILE_WIDTH else self._edge.get(level)
         if known is not None:
             return known
-        hashes = self._tiles.hashes(level, number * TILE_WIDTH, width)
+        levels = _levels(self._tiles.hashes(level, number * TILE_WIDTH, width))
         if width < TILE_WIDTH:
-            self._edge[level] = hashes
-            return hashes
+            self._edge[level] = levels
+            return levels
         above, at = divmod(number, TILE_WIDTH)
-        if _fold(hashes) != self._tile(level + 1, above)[at]:
+        if levels[-1] != self._tile(level + 1, above)[0][at * HASH_BYTES : (at + 1) * HASH_BYTES]:
             raise StorageError(f"tiles: tile {number} of level {level} does not lead to the root", code="tiles.wrong")
         if len(self._full) >= _KEPT_TILES:
             self._full.pop(next(iter(self._full)))
-        self._full[level, number] = hashes
-        return hashes
+        self._full[level, number] = levels
+        return levels
 
 
 def _is_still(descriptor: int, device: int, inode: int) -> bool:
@@ -157,8 +163,11 @@ def _is_still(descriptor: int, device: int, inode: int) -> bool:
     return (status.st_dev, status.st_ino) == (device, inode) and status.st_nlink > 0
 
 
-def _fold(hashes: list[bytes]) -> bytes:
-    """Return the root of a power of two of sibling hashes."""
-    while len(hashes) > 1:
-        hashes = [node_hash(hashes[at], hashes[at + 1]) for at in range(0, len(hashes), 2)]
-    return hashes[0]
+def _levels(hashes: bytes) -> list[bytes]:
+    """Return sibling hashes, and level by level those of the complete subtrees over them; of a power of two the last is the root."""
+    levels = [hashes]
+    while len(hashes) >= 2 * HASH_BYTES:
+        pairs = range(0, len(hashes) - HASH_BYTES, 2 * HASH_BYTES)
+        hashes = b"".join([sha256(b"\x01" + hashes[at : at + 2 * HASH_BYTES]).digest() for at in pairs])
+        levels.append(hashes)
+    return levels
