@@ -92,6 +92,7 @@ def judge_document(data: bytes, found: Recognised, options: Options) -> Judgemen
 def _judge_stream(judging: _Judging, stream: Stream) -> Judgement:
     report = judging.report
     report.expect("form", "events", "result")
+    report.ran("form", stream.events)
     report.ran("events", stream.events)
     for where, error in stream.unread:
         judging.unreadable(error, where)

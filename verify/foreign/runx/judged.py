@@ -37,6 +37,8 @@ def status_of(verdict: ReceiptVerdict) -> NativeStatus:
     codes = {each.code for each in verdict.findings}
     if verdict.receipt is None:
         return "unreadable"
+    if verdict.receipt.misfits:
+        return "unverifiable"  # of a shape that the rules at hand are not about
     if codes - {_UNPINNED}:
         return "fails"
     return "unverifiable" if codes or verdict.mode == "local-development" else "holds"

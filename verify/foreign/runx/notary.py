@@ -27,7 +27,14 @@ from ledger.digest import is_digest
 from ledger.errors import LedgerError
 from ledger.keys import parse_base64, print_key_id, refuse_weak_point, verify_signature
 
-__all__ = ["DOCUMENT_MAX_BYTES", "Finding", "RunxNotaryVerdict", "is_runx_notary", "verify_runx_notary"]
+__all__ = [
+    "DOCUMENT_MAX_BYTES",
+    "Finding",
+    "RunxNotaryVerdict",
+    "is_runx_notary",
+    "public_key_of",
+    "verify_runx_notary",
+]
 
 DOCUMENT_MAX_BYTES: Final = 10 << 20
 
@@ -184,7 +191,7 @@ def _trusted(judge: _Judge, pems: Sequence[bytes]) -> set[str]:
         if not pem.strip():
             judge.find("notary_trusted_key_missing_pem", path, "the key file is empty")
             continue
-        key = _key_of(pem.decode("utf-8", "replace"))
+        key = public_key_of(pem)
         if key is None:
             judge.find("notary_trusted_key_malformed", path, "not an Ed25519 public key as PEM")
         else:
@@ -192,9 +199,10 @@ def _trusted(judge: _Judge, pems: Sequence[bytes]) -> set[str]:
     return keys
 
 
-def _key_of(pem: object) -> str | None:
-    """Return the key id of a PEM public key, None where it is no Ed25519 key that may be trusted."""
-    match = _PEM.fullmatch(pem) if isinstance(pem, str) else None
+def public_key_of(pem: object) -> str | None:
+    """Return the key id of a PEM public key, text or bytes; None where it is no Ed25519 key that may be trusted."""
+    text = pem.decode("ascii", "replace") if isinstance(pem, bytes) else pem
+    match = _PEM.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None
     try:
@@ -211,7 +219,7 @@ def _key_of(pem: object) -> str | None:
 def _check_embedded(judge: _Judge, embedded: object, trusted: set[str]) -> None:
     if not isinstance(embedded, list) or not embedded:
         return
-    keys = {_key_of(each.get("public_key_pem")) for each in embedded if isinstance(each, dict)}
+    keys = {public_key_of(each.get("public_key_pem")) for each in embedded if isinstance(each, dict)}
     if not keys & trusted:
         message = "none of the keys inside the document is a trusted one; they grant no trust"
         judge.find("notary_embedded_key_untrusted", "notary_verification.signer_public_keys", message)
