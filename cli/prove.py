@@ -8,18 +8,23 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from cli.beside import with_counter_seals
+from cli.kept import Kept
 from cli.options import JsonOption, LedgerOption, program_name, shared
 from cli.refs import resolve, resolve_run, whole_run
-from cli.text import escape, print_json, say, write_bytes
+from cli.text import escape, print_json, say, short, write_bytes
 from ledger.bundle import Bundle, print_bundle
 from ledger.checkpoint import head_of
 from ledger.consistency import print_consistency
 from ledger.dsse import print_dsse
+from ledger.entry import parse_entry
+from ledger.envelope import parse_envelope
 from ledger.errors import LedgerError, clip
 from ledger.storage.durable import replace
 from ledger.storage.evidence import gather, gather_consistency, gather_proof, gather_range, note_at
 from ledger.storage.ledger import Ledger
 from ledger.tlogproof import print_tlog_proof
+from verify.carried import references_of
 
 __all__ = ["register"]
 
@@ -111,7 +116,7 @@ def _proof(
         match = _SIZES.fullmatch(range_)
         if match is None:
             raise typer.BadParameter(f"got {clip(range_)}, expected A:B", param_hint="--range")
-        return _bundled(gather_range(opened.reader, int(match[1]), int(match[2]), artifacts=store))
+        return _bundled(opened, gather_range(opened.reader, int(match[1]), int(match[2]), artifacts=store), artifacts)
     id_ = resolve(opened, reference) if run is None else whole_run(opened.reader, resolve_run(opened, run))
     if format_ == "tlog-proof":
         return print_tlog_proof(gather_proof(opened.reader, id_)), id_
@@ -124,11 +129,18 @@ def _proof(
                 hint=f"the receipt that closes its run is sealed: {program_name()} prove --run {id_[7:19]} --format dsse",
             )
         return print_dsse(envelope), id_
-    return _bundled(gather(opened.reader, whole_run(opened.reader, id_), artifacts=store))
+    return _bundled(opened, gather(opened.reader, whole_run(opened.reader, id_), artifacts=store), artifacts)
 
 
-def _bundled(bundle: Bundle) -> tuple[bytes, str]:
-    return print_bundle(bundle), bundle.subject
+def _bundled(opened: Ledger, bundle: Bundle, artifacts: bool) -> tuple[bytes, str]:
+    """Return the bytes of a bundle and its subject; where artifacts were asked for, say which could not be put in and why."""
+    if artifacts:
+        carried = {each.digest for each in bundle.artifacts}
+        kept = Kept(opened.folder)
+        payloads = ((parse_entry(each.entry).index, parse_envelope(each.envelope).payload) for each in bundle.items)
+        for digest in dict.fromkeys(each.digest for _, each in references_of(payloads) if each.digest not in carried):
+            say(f"artifact {short(digest)} is not in the bundle: {kept.condition(digest)}")
+    return print_bundle(with_counter_seals(bundle, opened.reader, opened.folder)), bundle.subject
 
 
 def _notes(opened: Ledger, heads: str) -> tuple[bytes, bytes]:
