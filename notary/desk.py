@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -139,11 +139,11 @@ class Desk:
         return self._answers(asks, rows)
 
     def notarizations(self, receipt: str) -> list[tuple[Row, bytes]]:
-        """Return the counter-seals of a receipt, each with its answer's bytes."""
+        """Return the counter-seals of a receipt, each with its answer's bytes, the verdict left out: it was for who submitted."""
         rows = self.index.of_receipt(receipt)
         public = self.memory.published_in(receipt) if rows else frozenset()
         return [
-            (row, _print(row, proof, published=row.origin in public))
+            (row, _print(replace(row, verdict=None), proof, published=row.origin in public))
             for row, proof in zip(rows, self._own.prove(rows), strict=True)
         ]
 
