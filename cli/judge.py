@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
+from cli.beside import with_counter_seals
 from cli.conflict import constructive_path, keep_conflict, keyring_of, with_heads
 from cli.options import Shared
 from cli.trustfile import read_memory, read_trust, write_memory
@@ -55,6 +56,7 @@ def judge_range(folder: Path, span: tuple[int, int], options: Shared, asked: Opt
 def _judge_bundle(folder: Path, reader: Reader, bundle: Bundle, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on a bundle made from a ledger that is at hand."""
     trust, memory = read_trust(options), read_memory(options.places, head_of(bundle.checkpoint).origin)
+    bundle = with_counter_seals(bundle, reader, folder)
 
     def judge(note: bytes | None) -> Verdict:
         return verify_bundle(

@@ -11,12 +11,14 @@ from cli.options import JsonOption, LedgerOption, Shared, TrustOption, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import pin_ledger, read_trust
 from ledger.errors import LedgerError, clip
+from ledger.keys import is_key_id, print_key_id
+from ledger.note import COSIGNATURE, parse_vkey
 from ledger.storage.durable import replace
 from ledger.storage.keyfile import create_key, read_ledger_keys, read_next_keys
 from ledger.storage.keyfolder import is_rotating
 from ledger.storage.ledger import Ledger
 from ledger.storage.rotation import Role, Rotation, rotate
-from verify.trust import ApproverPin, IssuerPin, NotaryPin, OriginPin, pin, unpin
+from verify.trust import ApproverPin, IssuerPin, NotaryPin, OriginPin, TimestampPin, pin, unpin
 
 __all__ = ["register"]
 
@@ -175,16 +177,34 @@ def add(
         str | None, typer.Option(metavar="ed25519:…", help="The key that speaks under the name.", show_default=False)
     ] = None,
     role: Annotated[
-        str, typer.Option(metavar="issuer|origin|approver|notary", help="What the key is believed for.")
+        str, typer.Option(metavar="issuer|origin|approver|notary|timestamp", help="What the key is believed for.")
     ] = "issuer",
     approver_role: Annotated[
         list[str], typer.Option("--as", metavar="ROLE", help="A role of the approver.", show_default=False)
     ] = [],
+    cosigner: Annotated[
+        str | None,
+        typer.Option(metavar="ed25519:…|NAME+…", help="The key with which a notary cosigns heads.", show_default=False),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The certificate (PEM) that a timestamp authority's chain ends in.", show_default=False
+        ),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Where `notarize` asks the notary or authority.", show_default=False)
+    ] = None,
     trust: TrustOption = None,
 ) -> None:
     """Pin a ledger or a key. Compare what is pinned with its owner first: nothing in a ledger can vouch for itself."""
     options = shared(context, trust=trust)
     path = _trust_path(options)
+    if role == "timestamp" and certificate is not None:
+        found = TimestampPin(name=target, certificate=certificate.read_text(encoding="ascii"), url=url)
+        _write_trust(path, pin(path.read_bytes() if path.exists() else b"", timestamp=found))
+        typer.echo(f"{role:<9} {escape(target)}")
+        return
     if key is None:
         if not (Path(target) / "journal").is_dir():
             raise LedgerError(
@@ -207,12 +227,28 @@ def add(
         case "approver":
             after = pin(before, approver=ApproverPin(name=target, key=key, roles=tuple(approver_role)))
         case "notary":
-            after = pin(before, notary=NotaryPin(name=target, key=key))
+            cosigner_key = None if cosigner is None else _cosigner(target, cosigner)
+            after = pin(before, notary=NotaryPin(name=target, key=key, cosigner=cosigner_key, url=url))
         case _:
-            raise typer.BadParameter(f"got {role!r}, expected issuer, origin, approver or notary", param_hint="--role")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, after, mode=0o600, durable=True)
+            expected = "issuer, origin, approver or notary, or timestamp with --certificate"
+            raise typer.BadParameter(f"got {role!r}, expected {expected}", param_hint="--role")
+    _write_trust(path, after)
     typer.echo(f"{role:<9} {key}  {escape(target)}")
+
+
+def _cosigner(name: str, text: str) -> str:
+    """Return the key id of a cosigner that is named by its key id, or as note tools write it, under the notary's name."""
+    if is_key_id(text):
+        return text
+    found = parse_vkey(text)
+    if found.name != name or found.type != COSIGNATURE:
+        raise LedgerError(f"trust: got cosigner {clip(text)}, expected one of {clip(name)}", code="usage.trust")
+    return print_key_id(found.public)
+
+
+def _write_trust(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace(path, data, mode=0o600, durable=True)
 
 
 def list_(context: typer.Context, json: JsonOption = False, trust: TrustOption = None) -> None:

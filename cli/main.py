@@ -36,6 +36,7 @@ _HOMES: Final = {
     "trust": "keys",
     "erase": "erase",
     "hold": "hold",
+    "notarize": "notarize",
     "notary": "notary",
     "restore": "restore",
     "publish": "publish",

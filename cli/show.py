@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from cli.artifact import artifacts_of
+from cli.beside import counter_seal_lines, counter_seals_of
 from cli.kept import Kept
 from cli.options import JsonOption, LedgerOption, shared
 from cli.refs import resolve
@@ -53,8 +54,10 @@ def show(
     entry = canonical.decode(stored.entry_bytes)
     seal = stored.envelope.seal
     conditions = _conditions(opened, stored)
+    counter_seals = counter_seals_of(opened.folder, stored.entry.receipt, opened.origin, options)
     if options.json:
         shown = {**entry, "receipt_id": stored.entry.receipt, "sealed_by": seal.key if seal else None, "payload": value}
+        shown |= {"counter_seals": counter_seals} if counter_seals else {}
         print_json({**shown, "artifacts": conditions} if conditions else shown)
         return
     console().print(Text(f"receipt  {stored.entry.receipt}"))
@@ -62,6 +65,8 @@ def show(
     console().print(
         Text(f"seal     {'by its issuer, ' + seal.key if seal else 'none of its own: covered by what commits it'}")
     )
+    for line in counter_seal_lines(counter_seals):
+        console().print(Text(line))
     console().print()
     _print_members(value, "")
     for digest, condition in conditions.items():

@@ -145,6 +145,20 @@ def verify(
             "--range", metavar="A:B", help="Only the entries from A up to, not including, B.", show_default=False
         ),
     ] = None,
+    notary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="A notary's document, judged alone; - for standard input.", show_default=False
+        ),
+    ] = None,
+    notary_key: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="PEM",
+            help="A public key to believe for --notary; repeatable. Without it: the notaries in the trust file.",
+            show_default=False,
+        ),
+    ] = [],
     ledger: LedgerOption = None,
     json: JsonOption = False,
     trust: TrustOption = None,
@@ -163,9 +177,17 @@ def verify(
     effort = Effort(jobs or usable_cores(), max_seconds, resume, since_last=since is not None)
     if everything and targets:
         raise typer.BadParameter("--all goes without targets")
+    if (notary is None and notary_key) or (
+        notary is not None and (targets or everything or range_ or head or continues)
+    ):
+        raise typer.BadParameter("--notary FILE, with --notary-key or without, goes alone")
     read_trust(options)  # a trust file that must not be used ends the command, before any evidence is read
     _refuse_trust_from_data(options, targets)
-    if range_ is not None:
+    if notary is not None:
+        from cli.sealed import judge_notary  # noqa: PLC0415  what it loads would cost every other target
+
+        verdicts = [judge_notary(notary, notary_key, options, asked)]
+    elif range_ is not None:
         plain = not (everything or continues or effort.resume or effort.since_last or effort.max_seconds)
         verdicts = [_judge_range(range_, targets, options, asked, plain=plain)]
     else:

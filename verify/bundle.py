@@ -25,7 +25,6 @@ from ledger.receipt import Header, Key
 from ledger.words import SEALED_KINDS
 from verify.branch import Branch, Leaf
 from verify.carried import StoredLook, check_artifacts, check_stored, erasures_at, references_of
-from verify.counterseal import COUNTER_SEALS, Subject, check_counter_seals
 from verify.errors import ProofError
 from verify.headfile import check_memory
 from verify.issuers import Issuers
@@ -450,24 +449,24 @@ class _Judge:
     def _check_counter_seals(self, shown: Sequence[_Shown], indices: Sequence[int]) -> TimeBounds | None:
         """Check what others sealed or signed; what counts covers the subject, of a range all of it."""
         carried, required = self._bundle.counter_seals, self._options.counter_seals
+        if not carried and not required and (self._trust is None or not self._trust.notaries):
+            return None
         subject = self._leaves.get(self._bundle.subject)
         span = (min(indices), max(indices)) if indices and self._span is not None else None
         if subject is not None:
             span = subject.index, subject.index
         if self._head is None or self._keyring is None or span is None:
-            if carried or required or (self._trust is not None and self._trust.quorum):
-                self._report.skip(COUNTER_SEALS, "check.unreachable", asked=True)
+            asked = bool(carried or required or (self._trust is not None and self._trust.quorum))
+            self._report.skip("counter-seals", "check.unreachable", asked=asked)
             return None
+        # Most bundles carry none, and most verifiers ask for none.
+        from verify.counterseal import Subject, check_counter_seals  # noqa: PLC0415
+
+        entries = {each.entry.index: (each.entry.receipt, each.entry.envelope) for each in shown}
         return check_counter_seals(
             self._report,
             carried,
-            subject=Subject(
-                self._head,
-                self._bundle.checkpoint,
-                self._keyring.log_keys,
-                {each.entry.index: (each.entry.receipt, each.entry.envelope) for each in shown},
-                *span,
-            ),
+            subject=Subject(self._head, self._bundle.checkpoint, self._keyring.log_keys, entries, *span),
             trust=self._trust,
             required=required,
         )
