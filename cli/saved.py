@@ -1,7 +1,8 @@
-"""Saved verifications of this user: where one stopped, and the last good one, by origin.
+"""Saved verifications of this user: where one stopped, the last good one, and that of the index, by origin.
 
     <state>/verified/<sha256 of the origin>.stopped
     <state>/verified/<sha256 of the origin>.good
+    <state>/verified/<sha256 of the origin>.index      what the index of a ledger goes on from
 
 They are this user's own memory, mode 0600, and never lie in a ledger's folder. One that somebody else may have written, that is
 malformed or that does not fit the journal is not used, and that is said.
@@ -26,7 +27,7 @@ from verify.state import Binding, LedgerState, unlike
 
 __all__ = ["Kind", "drop", "load", "save"]
 
-Kind: TypeAlias = Literal["stopped", "good"]
+Kind: TypeAlias = Literal["stopped", "good", "index"]
 
 
 def load(

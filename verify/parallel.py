@@ -70,11 +70,12 @@ class PartReceipts:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment judged from the point `start` to the point `end`, without any finding."""
+    """A segment judged from the point `start` to the point `end`, without any finding. `digest` is that of its bytes."""
 
     start: ChainPoint
     end: ChainPoint
     size_bytes: int
+    digest: bytes
     heads: HeadTotals
     ids: IdSet
     informed: tuple[Informed, ...]
@@ -182,7 +183,16 @@ def fold_part(
         judged = PartReceipts(
             origin, receipts.receipts, receipts.own_seals, receipts.issuers, trees.part(), rules.part()
         )
-    return Part(start, end, len(segment.data), chain.heads.totals(), chain.ids, tuple(report.informed), judged)
+    return Part(
+        start,
+        end,
+        len(segment.data),
+        sha256(segment.data).digest(),
+        chain.heads.totals(),
+        chain.ids,
+        tuple(report.informed),
+        judged,
+    )
 
 
 def join_receipts(fold: ReceiptFold, part: PartReceipts) -> bool:

@@ -4,6 +4,7 @@
     <state>/heads/<sha256 of the origin>         register: the newest head this machine wrote
     <state>/memory/<sha256 of the origin>        the newest head this machine verified under a pinned key
     <config>/trust.toml                          whom the user believes (`LEDGER_TRUST` overrides)
+    <cache>/index/                               indices of ledgers that are read-only or somebody else's
 
 Origins are hashed because they hold slashes and whatever else their owner liked.
 
@@ -35,6 +36,8 @@ class Places:
     """Holds `trust.toml`."""
     trust: Path | None = None
     """The trust file where it is not the one in `config`."""
+    cache: Path | None = None
+    """Holds what can be made again; None for the state folder."""
 
     @classmethod
     def default(cls, environment: Mapping[str, str] | None = None) -> Places:
@@ -51,17 +54,23 @@ class Places:
             state=platformdirs.user_state_path(_NAME, appauthor=False),
             config=platformdirs.user_config_path(_NAME, appauthor=False),
             trust=_absolute(trust) if trust else None,
+            cache=platformdirs.user_cache_path(_NAME, appauthor=False),
         )
 
     @classmethod
     def under(cls, folder: Path) -> Places:
         """Return places that all lie in one folder and look at no environment: for a demonstration or a test."""
-        return cls(keys=folder / "keys", state=folder / "state", config=folder / "config")
+        return cls(keys=folder / "keys", state=folder / "state", config=folder / "config", cache=folder / "cache")
 
     @property
     def trust_file(self) -> Path:
         """The file that says whom the user believes; it may be absent."""
         return self.trust if self.trust is not None else self.config / "trust.toml"
+
+    @property
+    def cache_folder(self) -> Path:
+        """The folder of what can be made again."""
+        return self.cache if self.cache is not None else self.state
 
     def key_folder(self, origin: str) -> Path:
         """Return the folder of the private keys of `origin`."""
