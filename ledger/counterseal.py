@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
 from ledger import canonical
 from ledger.digest import print_digest
@@ -50,11 +50,17 @@ NotaryName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._
 """What a key of a signed note may be called: the name also stands on the notary's cosignature lines."""
 
 
+def _not_a_usage_error(exit_: int) -> int:
+    if exit_ == 2:
+        raise ValueError("expected the exit code of a verdict")
+    return exit_
+
+
 class FullVerdict(Member):
     """What the notary's verifier said of the evidence that was sent: exit code, and digest of the verdict's canonical bytes."""
 
     digest: Digest
-    exit: Literal[0, 1, 3, 4, 5, 6]
+    exit: Annotated[int, Field(ge=0, le=6), AfterValidator(_not_a_usage_error)]
 
 
 class CounterSeal(Member):

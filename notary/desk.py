@@ -243,7 +243,7 @@ class Desk:
         head = ask.shown.head
         verdict = None
         if ask.verdict is not None:
-            verdict = FullVerdict.model_validate({"digest": digest(ask.verdict[0]), "exit": ask.verdict[1]})
+            verdict = FullVerdict(digest=digest(ask.verdict[0]), exit=ask.verdict[1])
         found = CounterSeal(
             notary=self.about.name,
             key=self._seal_key.key,
