@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from ledger.errors import LedgerError
 
-__all__ = ["AnswerError", "BudgetError", "PolicyError", "TemplateError"]
+__all__ = [
+    "AnswerError",
+    "BudgetError",
+    "EvaluationError",
+    "GrantError",
+    "PolicyError",
+    "RunbookError",
+    "TemplateError",
+]
 
 
 class BudgetError(LedgerError):
@@ -29,3 +37,21 @@ class AnswerError(LedgerError):
     """An answer to a request that is not taken; nothing is recorded."""
 
     code = "approval.refused"
+
+
+class GrantError(LedgerError):
+    """A grant, its terms or a revocation outside its form, or one that widens; nothing is recorded."""
+
+    code = "grant.malformed"
+
+
+class RunbookError(LedgerError):
+    """A runbook or a policy envelope that is not read."""
+
+    code = "runbook.malformed"
+
+
+class EvaluationError(LedgerError):
+    """A criteria set or answers that are not read, or a verdict of another subject or set, which answers nothing."""
+
+    code = "evaluation.malformed"

@@ -21,15 +21,23 @@ from ledger.rules.approval_replay import ApprovalReplay, ApprovalsState
 from ledger.rules.breach import Breach, Doubt, Finding
 from ledger.rules.budget_replay import BudgetReplay, BudgetState
 from ledger.rules.effect_replay import EffectReplay, EffectsState
+from ledger.rules.evaluation_replay import EvaluationReplay
+from ledger.rules.grant_replay import GrantReplay, GrantsState
 from ledger.rules.instant import ms_of
+from ledger.rules.needs import lacks, with_duties, with_gate
 from ledger.rules.policy_replay import ArgumentsOf, DocumentOf, PolicyReplay
+from ledger.rules.runbook_replay import RunbookReplay, RunbooksState
 
 __all__ = ["Replay", "ReplayState"]
 
 
 _OF_EFFECTS: Final = frozenset({"intent", "outcome", "resolution"})
 _OF_BUDGETS: Final = frozenset({"opening", "intent", "outcome", "decision", "step", "run", "resolution"})
-_SILENT: Final = frozenset({"outcome", "step", "resolution", "grant", "evaluation", "import", "erasure", "hold", "repair"})
+_OF_GRANTS: Final = frozenset({"grant", "approval", "opening", "intent", "outcome", "decision", "run", "resolution"})
+_OF_RUNBOOKS: Final = frozenset({"opening", "intent", "step", "decision", "evaluation", "approval", "run"})
+_SILENT: Final = frozenset(
+    {"outcome", "step", "resolution", "grant", "evaluation", "import", "erasure", "hold", "repair"}
+)
 """Kinds in which policies and approvals see nothing."""
 
 
@@ -51,6 +59,8 @@ class ReplayState:
     effects: EffectsState = field(default_factory=EffectsState)
     policies: Mapping[str, str] = field(default_factory=dict)
     approvals: ApprovalsState = field(default_factory=ApprovalsState)
+    grants: GrantsState = field(default_factory=GrantsState)
+    runbooks: RunbooksState = field(default_factory=RunbooksState)
 
 
 @dataclass(slots=True)
@@ -74,10 +84,16 @@ class Replay:
     effects: EffectReplay = field(default_factory=EffectReplay)
     policies: PolicyReplay = field(init=False)
     approvals: ApprovalReplay = field(init=False)
+    grants: GrantReplay = field(init=False)
+    runbooks: RunbookReplay = field(init=False)
+    evaluations: EvaluationReplay = field(init=False)
 
     def __post_init__(self) -> None:
         self.policies = PolicyReplay(self.document_of, self.arguments_of)
         self.approvals = ApprovalReplay(self.approvers)
+        self.grants = GrantReplay(self.document_of)
+        self.runbooks = RunbookReplay(self.document_of, self.approvers)
+        self.evaluations = EvaluationReplay(self.document_of)
 
     def see(self, index: int, id_: str, receipt: Receipt, *, recorded_at: str) -> list[Finding]:
         """Return what one receipt shows, and take it into account. Receipts come in chain order, each once."""
@@ -88,12 +104,20 @@ class Replay:
             need = judged.need
             if isinstance(receipt, Intent) and receipt.would_have is None:
                 need = self._with_soft_limit(receipt, need)
+            if isinstance(receipt, Intent):
+                need = self._with_authority(index, receipt, need, findings)
             findings += judged.findings
             findings += self.approvals.see(index, id_, receipt, now=recorded_at, need=need, known=judged.known)
         if kind in _OF_EFFECTS:
             findings += self.effects.see(index, id_, receipt, now_ms=ms_of(recorded_at))
         if kind in _OF_BUDGETS:
             findings += self.budgets.see(index, id_, receipt)
+        if kind in _OF_GRANTS:
+            findings += self.grants.see(index, id_, receipt, now=recorded_at)
+        if kind in _OF_RUNBOOKS:
+            findings += self.runbooks.see(index, id_, receipt, now=recorded_at)
+        if kind == "evaluation":
+            findings += self.evaluations.see(index, receipt)
         for found in findings:
             if isinstance(found, Doubt):
                 self.doubts.setdefault(found.code, found)
@@ -110,6 +134,8 @@ class Replay:
             self.effects.state(),
             self.policies.state(),
             self.approvals.state(),
+            self.grants.state(),
+            self.runbooks.state(),
         )
 
     def resume(self, state: ReplayState) -> None:
@@ -120,6 +146,17 @@ class Replay:
         self.effects.resume(state.effects)
         self.policies.resume(state.policies)
         self.approvals.resume(state.approvals)
+        self.grants.resume(state.grants)
+        self.runbooks.resume(state.runbooks)
+
+    def _with_authority(self, index: int, intent: Intent, need: Need | None, findings: list[Finding]) -> Need | None:
+        """Return what an act needs, with the gate of its step and the duties of its grant."""
+        if self.runbooks.gate(intent.run, intent.step) is not None:
+            need = with_gate(need, intent)
+        duties = self.grants.duties(intent.grant) if intent.grant is not None else ()
+        if lacks(need, duties, self.grants.voices(intent.approvals)):
+            findings.append(Breach("approval.missing", index, "approvals: got too few in the roles of the policy"))
+        return with_duties(need, intent, duties)
 
     def _with_soft_limit(self, intent: Intent, need: Need | None) -> Need | None:
         """Return what an act needs, with the approval that a soft limit asks for."""
