@@ -15,7 +15,7 @@ from ledger.members import Limit
 from ledger.rules.amounts import DURATION, parse_budget
 from ledger.rules.errors import BudgetError, PolicyError
 from ledger.rules.glob import matcher
-from ledger.rules.policy import Answer, Level, Policy
+from ledger.rules.policy import Answer, Policy
 from ledger.rules.policy_file import read_policy
 
 __all__ = ["TimeLimit", "budget_of_words", "policy_of_file", "time_limit_of"]
@@ -80,6 +80,9 @@ def time_limit_of(limits: Iterable[Limit]) -> TimeLimit | None:
     return None if found is None else TimeLimit(found.limit, found.grace or 0)
 
 
+_WORDS: Final = {Answer.ASK: "asks before", Answer.DENY: "forbids"}
+
+
 def policy_of_file(path: Path | None, command: str) -> bytes | None:
     """Return the policy document of a file, None for no file.
 
@@ -98,16 +101,13 @@ def policy_of_file(path: Path | None, command: str) -> bytes | None:
 
 
 def _refuse_unenforceable(policy: Policy, command: str) -> None:
-    """Raise where a rule asks for an approval, or speaks of tools other than the command: what that uses is not seen."""
-    if policy.level is Level.ACT_WITH_APPROVAL:
-        raise _unenforceable(f"level {policy.level}", "it asks for approvals")
-    if policy.always_ask:
-        raise _unenforceable(f"always_ask[0] ({policy.always_ask[0].name})", "it asks for approvals")
+    """Raise where a rule speaks of tools other than the command: what that uses is not seen."""
+    for place, each in enumerate(policy.always_ask):
+        if not matcher(each.name)(command):
+            raise _unenforceable(f"always_ask[{place}] ({each.name})", "it asks before what only the command would see")
     for rule in policy.rules or ():
-        if rule.then is Answer.ASK:
-            raise _unenforceable(f"rule {rule.name}", "it asks for approvals")
-        if rule.then is Answer.DENY and not rule.acts(command):
-            raise _unenforceable(f"rule {rule.name}", "it forbids what only the command would see")
+        if rule.then is not Answer.ALLOW and not rule.acts(command):
+            raise _unenforceable(f"rule {rule.name}", f"it {_WORDS[rule.then]} what only the command would see")
     for place, each in enumerate(policy.deny):
         if not matcher(each.name)(command):
             raise _unenforceable(f"tools.deny[{place}] ({each.name})", "it forbids what only the command would see")

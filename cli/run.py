@@ -15,18 +15,21 @@ from cli.enforce import TimeLimit, budget_of_words, policy_of_file, time_limit_o
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
 from cli.refs import resolve_run
 from cli.text import error_console, escape, print_json, say, say_error, short
+from cli.trustfile import read_trust
 from ledger.arguments import Secrets
 from ledger.canonical import encode
 from ledger.command import CommandEnd, OutputMode, run_command, stripped_environment
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Actor, Adapter
-from ledger.refusals import Blocked
+from ledger.refusals import Blocked, Waiting
 from ledger.rules.amounts import DURATION
 from ledger.rules.errors import BudgetError, PolicyError
 from ledger.run import Call, Run
 from ledger.storage.durable import replace
 from ledger.storage.ledger import Ledger
+from ledger.storage.topics import waiting_in
 from ledger.words import Basis, OutcomeStatus, Reason, RunStatus
+from verify.rules import approvers_of
 
 __all__ = ["register"]
 
@@ -116,6 +119,9 @@ def run(
         Path | None,
         typer.Option("--policy", metavar="FILE", help="The policy that it runs under.", show_default=False),
     ] = None,
+    ask: Annotated[
+        bool, typer.Option("--approve", help="Wait for a person's approval: nothing runs until it is there.")
+    ] = False,
     result: ResultOption = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
@@ -141,8 +147,9 @@ def run(
         policy=document,
         parent=_parent(opened),
         secrets=secrets.values,
+        approvers=approvers_of(read_trust(options)),
     )
-    _record(started, command, output=mode, secrets=secrets, result=result, options=options)
+    _record(started, command, output=mode, secrets=secrets, result=result, options=options, ask=ask)
 
 
 def resume(
@@ -164,8 +171,13 @@ def resume(
     _write_result(result, _report())
     mode, secrets = _output(output), _secrets(secret_env)
     opened = Ledger.open(options.folder(), places=options.places)
-    resumed = Run.resume(opened, resolve_run(opened, reference), secrets=secrets.values)
-    _record(resumed, command, output=mode, secrets=secrets, result=result, options=options)
+    resumed = Run.resume(
+        opened,
+        resolve_run(opened, reference),
+        secrets=secrets.values,
+        approvers=approvers_of(read_trust(options)),
+    )
+    _record(resumed, command, output=mode, secrets=secrets, result=result, options=options, ask=asks(resumed))
 
 
 def close(
@@ -186,7 +198,14 @@ def close(
 
 
 def _record(
-    run: Run, command: Sequence[str], *, output: OutputMode, secrets: Secrets, result: Path | None, options: Shared
+    run: Run,
+    command: Sequence[str],
+    *,
+    output: OutputMode,
+    secrets: Secrets,
+    result: Path | None,
+    options: Shared,
+    ask: bool,
 ) -> None:
     """Run the command inside `run`, close it, say where it is recorded, and exit as the command did."""
     report = _report() | {"run": run.id}
@@ -200,6 +219,7 @@ def _record(
             access="unknown",
             arguments={"argv": [_text(each) for each in command], "cwd": _working_folder()},
             environment="unknown",
+            ask=() if ask else None,
         ) as call:
             end = run_command(
                 command,
@@ -220,6 +240,10 @@ def _record(
             _settle(call, end, secrets)
         status, reason = _run_status(end)
         closed = run.close(status, reason=reason)
+    except Waiting as waiting:
+        _say_result(result, report | {"status": "waiting"})
+        _say_waiting(run, waiting)
+        raise typer.Exit(COULD_NOT_RECORD) from waiting
     except Blocked as blocked:
         run.close(RunStatus.BLOCKED, reason=blocked.reason)
         _say_result(result, report | {"status": "blocked"})
@@ -239,6 +263,20 @@ def _record(
     elif sys.stderr.isatty():
         say(f"recorded as {short(closed.receipt)}   {program_name()} verify {short(closed.receipt)}", style="dim")
     raise typer.Exit(end.shell_code)
+
+
+def asks(run: Run) -> bool:
+    """Return whether an act of an open run waited for an approval before: then no other act of it goes without one."""
+    found: list[bool] = []
+    run.ledger.look(lambda view: found.append(bool(view.state.about(waiting_in(run.id)))))
+    return run.opening.policy is None and found[0]
+
+
+def _say_waiting(run: Run, waiting: Waiting) -> None:
+    request, name = short(waiting.request or ""), program_name()
+    say(f"nothing ran: {escape(str(waiting))}", style="bold yellow")
+    say(f"who may approve it: {name} approve {request} --key FILE")
+    say(f"then go on with:    {name} resume {short(run.id)} -- CMD   (the same command, in the same folder)")
 
 
 def _say_limit(call: Call, time: TimeLimit, elapsed_ms: int) -> None:

@@ -11,17 +11,38 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ledger import canonical
 from ledger.attempts import read_place
-from ledger.receipt import Approval, Decision, Opening
-from ledger.rules.approval import Answer, ApprovalState, Approver, Ballot, Need, state_of
+from ledger.canonical import JsonObject
+from ledger.envelope import Envelope
+from ledger.errors import AdmissionError, LedgerError
+from ledger.policing import decide_call
+from ledger.receipt import Approval, Decision, Intent, Opening, parse_receipt
+from ledger.recorder import opening_of
+from ledger.rules.approval import (
+    Answer,
+    ApprovalState,
+    Approver,
+    Ballot,
+    Need,
+    Rejected,
+    answer_of,
+    check_answer,
+    state_of,
+    take,
+)
 from ledger.rules.approval_replay import ApprovalReplay, ApprovalsState
 from ledger.rules.instant import time_after
+from ledger.rules.policy import Answer as PolicyAnswer
+from ledger.storage.clock import now
+from ledger.storage.ledger import Ledger
 from ledger.storage.reader import Reader
 from ledger.storage.rows import Keyring, Place
 from ledger.storage.state import State
 from ledger.storage.topics import STANDING, answers_to, requests_for, used, waiting_in
+from ledger.storage.writer import View
 
-__all__ = ["Consent", "Request", "choose", "requests_of"]
+__all__ = ["Consent", "Request", "choose", "kept_arguments", "refuse_answers", "requests_of"]
 
 _MARGIN_MS: Final = 1_000
 """How long an approval must still hold, so that it does when its use is recorded."""
@@ -128,3 +149,50 @@ def _replayed(
     for id_ in approvals:
         replay.spend(id_, len(state.about(used(id_))))
     return replay
+
+
+def refuse_answers(
+    ledger: Ledger, view: View, envelopes: Iterable[Envelope], *, approvers: Mapping[str, Approver]
+) -> None:
+    """Raise unless every answer among some envelopes may be taken; called under the lock, before any is appended.
+
+    Raises:
+        AdmissionError: an answer to no request, one for another act, state, policy or run, one that came too late, one to a
+            request that is used, or a grant of what the policy forbids; none is to be appended.
+    """
+    for envelope in envelopes:
+        receipt = parse_receipt(envelope.payload)
+        if not isinstance(receipt, Approval) or receipt.request is None:
+            continue
+        answer, time = answer_of(envelope.receipt_id, receipt), now()
+        decision = parse_receipt(ledger.get(receipt.request).envelope.payload)
+        if not isinstance(decision, Decision) or decision.status != "waiting":
+            raise AdmissionError(f"approval: {receipt.request[7:19]} is no request that waits", code="approval.unknown")
+        opening = opening_of(ledger, decision.run)
+        found = requests_of(
+            ledger.reader, view.state, view.keyring, decision.run, opening, approvers=approvers, now=time
+        )
+        ballot = next(each.ballot for each in found if each.id == receipt.request)
+        wrong = check_answer(ballot.request, answer, now=time, forbidden=_is_forbidden(ledger, decision))
+        taken = take(ballot, answer) if wrong is None else wrong
+        if isinstance(taken, Rejected):
+            raise AdmissionError(f"approval of {receipt.request[7:19]}: {taken.message}", code=taken.code)
+
+
+def _is_forbidden(ledger: Ledger, decision: Decision) -> bool:
+    """Return whether the policy of a request forbids its act, given the arguments that are kept."""
+    if decision.policy is None:
+        return False
+    decided = decide_call(ledger, decision.policy, decision.act, kept_arguments(ledger, decision))
+    return decided.answer is PolicyAnswer.DENY and not decided.observed
+
+
+def kept_arguments(ledger: Ledger, receipt: Decision | Intent) -> JsonObject | None:
+    """Return all arguments of an act as they are kept, None where they are not there."""
+    for each in receipt.artifacts:
+        if each.digest == receipt.act.arguments_digest:
+            try:
+                return canonical.decode(ledger.artifact(each), max_bytes=1 << 30)
+            except (LedgerError, OSError):
+                return None
+    return None

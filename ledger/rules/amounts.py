@@ -30,6 +30,7 @@ __all__ = [
     "is_edge",
     "is_money",
     "parse_budget",
+    "parse_span",
     "read_amounts",
     "read_budget",
     "refuse_limits",
@@ -167,6 +168,18 @@ def refuse_limits(limits: Iterable[Limit]) -> None:
             f"budget: got {' and '.join(currencies)}, expected one currency: amounts of two are never added",
             code="budget.mixed_currency",
         )
+
+
+def parse_span(text: str, what: str) -> int:
+    """Return a time as people write it, such as `15m` or `24h`, in milliseconds.
+
+    Raises:
+        BudgetError: another text.
+    """
+    span = _SPAN.fullmatch(text)
+    if span is None:
+        raise BudgetError(f"{what}: got {clip(text)}, expected a time such as 90s, 15m or 24h", code="budget.amount")
+    return _scaled(span[1], _DURATION_WORDS[span[2]], 0, what)
 
 
 def _parse_limit(text: str) -> Limit:
