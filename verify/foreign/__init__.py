@@ -118,6 +118,11 @@ def verdict_of(judgement: Judgement, *, subject: str, trust: Trust | None, optio
         None,
         trust_used(trust),
         accepted=options.accept,
-        notes=(f"{subject}: judged as {native.kind} of {native.format}", *judgement.report.notes, *judgement.notes),
+        notes=(
+            f"{subject}: judged as {native.kind} of {native.format}",
+            *judgement.report.notes,
+            *judgement.notes,
+            f"by the rules of {native.format}: {native.status}, {native.code}",
+        ),
         native=native,
     )

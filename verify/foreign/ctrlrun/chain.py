@@ -64,6 +64,7 @@ class Chain:
     _expected_seq: int = 1
     _expected_previous: str | None = GENESIS
     _accused: set[int] = field(default_factory=set)
+    _gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:
@@ -94,6 +95,7 @@ class Chain:
         if self.first_seq is None:
             self.first_seq = seq
         if seq != self._expected_seq:
+            self._gaps.append((self._expected_seq, seq))
             self._break("missing", self._expected_seq, f"not here; the next receipt is at {seq}", row=False)
         self.last_seq = seq
         self._expected_seq = seq + 1
@@ -125,11 +127,17 @@ class Chain:
             self._break("head_mismatch", None, "the store names no head")
         elif self._expected_previous is not None and head != (self.last_seq, self._expected_previous):
             seq, hash_ = head
-            if self.first_seq is not None and self.first_seq <= seq <= self.last_seq:
+            if self._has(seq):
                 self._accused.add(seq)
             self._break(
                 "head_mismatch", seq, f"names {seq}, {clip(hash_)}; last is {self.last_seq}, {self._expected_previous}"
             )
+
+    def _has(self, seq: int) -> bool:
+        """Return whether a row is at a place between the first and the last."""
+        if self.first_seq is None or not self.first_seq <= seq <= self.last_seq:
+            return False
+        return not any(start <= seq < end for start, end in self._gaps)
 
     def end_unchained(self) -> None:
         """Say that rows have no place."""
