@@ -1,7 +1,8 @@
 """Facts of receipts, read fast: what the checks of chains and trees need to know.
 
-The fast way is one regular expression a kind, made from the receipt models. A ledger holds millions of receipts of few shapes. The expression spells out the canonical text that the models of
-`ledger.receipt` allow: members in order, optional ones optional, each value by its own grammar, strings of plain printable ASCII.
+A ledger holds millions of receipts of few shapes. The fast way is one regular expression a kind, made from the receipt models.
+The expression spells out the canonical text that the models of `ledger.receipt` allow: members in order, optional ones optional,
+each value by its own grammar, strings of plain printable ASCII.
 A match is therefore a receipt that `parse_receipt` accepts, at a third of its cost. No match says nothing: such a receipt goes
 through `parse_receipt`. A property test holds the two against each other.
 
@@ -11,10 +12,12 @@ Source: docs/spec/receipts.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
+from operator import itemgetter
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, StringConstraints
 from pydantic.fields import FieldInfo
@@ -45,8 +48,21 @@ _SCALAR = rf'(?:"{_PLAIN}*"|0|-?[1-9][0-9]{{0,14}}|true|false|null)'
 
 _RULED: Final = ("limits", "policy", "effect", "approvals", "would_have")
 """Members by which a receipt says that a rule bears on it."""
-_GROUPS: Final = {"ledger", "run", "children", "intent", "parent_opening", "continues", *_RULED}
-"""Members of a receipt that a match gives by name."""
+_FREE: Final = ("arguments", "correlation")
+"""Members whose own members have free names."""
+_READ: Final = (
+    "ledger",
+    "run",
+    "issuer_name",
+    "issuer_key",
+    "children",
+    "intent",
+    "parent_opening",
+    "continues",
+    *_FREE,
+)
+"""What a match gives, in this order."""
+_GROUPS: Final = frozenset({*_READ, *_RULED}) - frozenset(_FREE)
 
 _KIND: Final = b'"kind":"'
 _FEW: Final = 256
@@ -117,31 +133,31 @@ def match_facts(payload: bytes) -> Facts | None:
         return None
     start = payload.find(_KIND) + len(_KIND)
     hint = payload[start : payload.find(b'"', start)]
-    expression = _expressions().get(hint)
-    match = expression.fullmatch(payload) if expression is not None else None
-    if match is None:
+    shape = _shapes().get(hint)
+    match = shape.expression.fullmatch(payload) if shape is not None else None
+    if match is None or shape is None:
         return None
-    found = match.groupdict()
-    get = found.get
-    for free in (get("arguments"), get("correlation")):
-        # Order and uniqueness of free names are beyond an expression.
-        if free is not None and not _is_canonical(free):
-            return None
-    run, children, intent, parent = get("run"), get("children"), get("intent"), get("parent_opening")
-    continues = get("continues")
-    return Facts(
-        hint.decode(),
-        found["ledger"].decode(),
+    groups = (*match.groups(), None)
+    ledger, run, name, key, children, intent, parent, continues, arguments, correlation = shape.pick(groups)
+    # Order and uniqueness of free names are beyond an expression.
+    if (arguments is not None and not _is_canonical(arguments)) or (
+        correlation is not None and not _is_canonical(correlation)
+    ):
+        return None
+    found = (
+        shape.kind,
+        ledger.decode(),
         None if run is None else run.decode(),
-        found["issuer_name"].decode(),
-        found["issuer_key"].decode(),
+        name.decode(),
+        key.decode(),
         tuple(children[2:-2].decode().split('","')) if children else (),
         None if intent is None else intent.decode(),
         None if parent is None else parent.decode(),
         None,
         None if continues is None else continues.decode(),
-        "policy" in found and any(map(get, _RULED)),
+        shape.ruled is not None and any(shape.ruled(groups)),
     )
+    return tuple.__new__(Facts, found)  # as the class itself makes it, without the call between
 
 
 def _is_canonical(data: bytes) -> bool:
@@ -152,12 +168,31 @@ def _is_canonical(data: bytes) -> bool:
     return True
 
 
+_Pick: TypeAlias = Callable[[tuple[bytes | None, ...]], tuple[Any, ...]]
+"""Takes some of the groups of a match, which None follows for those that it does not have."""
+
+
+class _Shape(NamedTuple):
+    """A kind and the expression of its canonical text."""
+
+    kind: str
+    expression: re.Pattern[bytes]
+    pick: _Pick
+    """Gives what is read."""
+    ruled: _Pick | None
+    """Gives the members by which a rule bears on it, None where the kind has none of them."""
+
+
 @cache
-def _expressions() -> dict[bytes, re.Pattern[bytes]]:
-    kinds = (Opening, Intent, Outcome, Decision, Step, Run)
-    return {
-        str(kind.model_fields["kind"].default).encode(): re.compile(_object(kind, top=True).encode()) for kind in kinds
-    }
+def _shapes() -> dict[bytes, _Shape]:
+    shapes = {}
+    for model in (Opening, Intent, Outcome, Decision, Step, Run):
+        kind, expression = model.model_fields["kind"].default, re.compile(_object(model, top=True).encode())
+        place = expression.groupindex
+        pick = itemgetter(*(place.get(name, 0) - 1 for name in _READ))
+        ruled = [place[name] - 1 for name in _RULED if name in place]
+        shapes[kind.encode()] = _Shape(kind, expression, pick, itemgetter(*ruled, -1) if ruled else None)
+    return shapes
 
 
 def _object(model: type[BaseModel], *, top: bool = False, issuer: bool = False) -> str:
@@ -168,7 +203,7 @@ def _object(model: type[BaseModel], *, top: bool = False, issuer: bool = False) 
     parts = []
     for position, (name, field) in enumerate(members):
         value = _value(field.annotation, field.metadata, name)
-        if (top and name in _GROUPS) or name in ("arguments", "correlation"):
+        if (top and name in _GROUPS) or name in _FREE:
             value = _named(name, value)
         if issuer:
             value = _named(f"issuer_{name}", value)

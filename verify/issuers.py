@@ -48,8 +48,11 @@ class Issuers:
             self.last.append(index)
             self.roles.append({role_of(facts.kind)})
             return number
-        self.first[number] = min(self.first[number], index)
-        self.last[number] = max(self.last[number], index)
+        # Plain comparisons: this is done once for each receipt of a ledger.
+        if index > self.last[number]:
+            self.last[number] = index
+        elif index < self.first[number]:
+            self.first[number] = index
         role, roles = _ROLES.get(facts.kind, "issuer"), self.roles[number]
         if role not in roles:
             roles.add(role)

@@ -91,7 +91,8 @@ class ReceiptFold:
     def take(self, rows: Rows) -> None:
         """Check the receipts of commits."""
         report, issuers, trees = self._report, self.issuers, self.trees
-        rule, skips = self.rules.take, self.rules.skips
+        rules = self.rules
+        rule, known, openings, in_order = rules.take, rules.known, rules.openings, isinstance(rules, RuleFold)
         for (index, hex_, payload, tail, time), verified in zip(rows, _verified(rows), strict=True):
             sealed = tail != _UNSEALED
             facts = read_reported(payload, index, report) if not sealed or tail.startswith(_RECEIPT_TYPE) else None
@@ -115,7 +116,12 @@ class ReceiptFold:
             id_, kind = "sha256:" + hex_, facts.kind
             trees.add(index, id_, facts, issuers.see(facts, index), sealed=sealed)
             # Most receipts say nothing to rules: calls of runs that nothing rules.
-            if kind not in {"outcome", "intent"} or facts.ruled or not skips(facts.run):
+            run = facts.run
+            if (
+                kind not in {"outcome", "intent"}
+                or facts.ruled
+                or ((run in known) if in_order else (run not in openings))
+            ):
                 rule(index, id_, facts, payload, time)
 
     def state(self) -> ReceiptState:

@@ -119,10 +119,6 @@ class _Sieve:
             self.known.add(run)
             self._replay(row, None)
 
-    def skips(self, run: str | None) -> bool:
-        """Return whether acts of a run are passed over that no rule bears on by themselves."""
-        raise NotImplementedError
-
     def _inherits(self, facts: Facts) -> bool:
         raise NotImplementedError
 
@@ -166,10 +162,6 @@ class RuleFold(_Sieve):
             self.take(row.at, row.id_, read_facts(row.payload), row.payload, row.time)
         self.openings |= part.openings
 
-    def skips(self, run: str | None) -> bool:
-        """Return whether acts of a run are passed over that no rule bears on by themselves."""
-        return run not in self.known
-
     def _inherits(self, facts: Facts) -> bool:
         follows = facts.continues
         return facts.parent_opening in self.known or (follows is not None and self._state.policies.rules(follows))
@@ -195,10 +187,6 @@ class ApartRules(_Sieve):
     def part(self) -> RulePart:
         """Return what the stretch leaves."""
         return RulePart(tuple(self._rows), self.openings)
-
-    def skips(self, run: str | None) -> bool:
-        """Return whether acts of a run are passed over that no rule bears on by themselves."""
-        return run in self.openings
 
     def take(self, index: int, id_: str, facts: Facts, payload: bytes, time: bytes) -> None:
         """Take the next receipt."""
