@@ -10,6 +10,7 @@ Source: docs/spec/notary.md, clauses 13 to 20.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -83,6 +84,8 @@ class _Plan:
     after: dict[str, Known] = field(default_factory=dict)
     drafts: dict[str, Callable[[], Draft]] = field(default_factory=dict)
     """Name -> makes the sealed document; called once memory is durable."""
+    heads: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    """Name of a draft of a receipt -> size and root of its head."""
     results: list[str | Row | RefusedError] = field(default_factory=list)
     """For each ask: the name of a draft, what was sealed before, or the refusal."""
     accusations: list[tuple[str, bytes]] = field(default_factory=list)
@@ -133,8 +136,8 @@ class Desk:
             raise NotaryError("notary: its memory is being changed by somebody else", code="notary.memory")
         for origin, document in plan.accusations:
             self.memory.keep_equivocation(origin, document)
-        made = self._record({name: make() for name, make in plan.drafts.items()})
-        rows = [made[found] if isinstance(found, str) else found for found in plan.results]
+        made = self._record(_made(plan.drafts))
+        rows = [made.get(found, _FAULT) if isinstance(found, str) else found for found in plan.results]
         self.memory.publish([row_key for ask, row in zip(asks, rows, strict=True) if (row_key := _publishes(ask, row))])
         return self._answers(asks, rows)
 
@@ -179,12 +182,19 @@ class Desk:
             origin=known.origin, receipt=entry.receipt, envelope=entry.envelope, index=entry.index, mode=request.mode
         )
         row = self.index.find(name)
-        if row is not None and (row.size, row.root) == (shown.head.size, print_root(shown.head.root)):
+        under = (shown.head.size, shown.head.root)
+        if row is not None and (row.size, row.root) == (under[0], print_root(under[1])):
             return row
-        self._see(plan, known, shown, old=head.old, proof=head.consistency, keyring=head.keyring)
+        if row is None and plan.heads.get(name) == under:
+            return name
+        # The very head that is remembered is joined to it: many may hand in receipts under one head at once.
+        same = bool(known.note) and under == (known.size, known.root)
+        old, proof = (known.size, ()) if same else (head.old, head.consistency)
+        self._see(plan, known, shown, old=old, proof=proof, keyring=head.keyring)
         if row is not None:
             return row
         plan.drafts.setdefault(name, lambda: self._seal(ask, entry))
+        plan.heads.setdefault(name, under)
         return name
 
     def _plan_head(self, plan: _Plan, ask: HeadAsk) -> str | Row:
@@ -201,7 +211,7 @@ class Desk:
         if found is None or not found.note:
             raise RefusedError("origin: nothing is remembered of it", status=404, code="origin.unknown")
         known = self._known(plan, found.origin, None)
-        return self._plan_cosignature(plan, known, read_shown(known.note, extensions=True))
+        return self._plan_cosignature(plan, known, read_shown(known.note, foreign=True))
 
     def _plan_cosignature(self, plan: _Plan, known: Known, shown: Shown) -> str | Row:
         name = head_name(shown.note.text)
@@ -323,6 +333,19 @@ class Desk:
 
 
 _LINE: Final = "\n\u2014 ".encode()
+_FAULT: Final = RefusedError("notary: a fault of the program", status=503, code="notary.unavailable")
+_log = logging.getLogger(__name__)
+
+
+def _made(drafts: dict[str, Callable[[], Draft]]) -> dict[str, Draft]:
+    """Return the sealed documents; one that cannot be made is left out, so that it takes no other with it."""
+    made = {}
+    for name, make in drafts.items():
+        try:
+            made[name] = make()
+        except Exception as error:  # noqa: BLE001  what was checked should be sealed: a fault of this program
+            _log.error("a draft: %s", type(error).__name__)
+    return made
 
 
 def _now_s() -> int:

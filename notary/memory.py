@@ -35,6 +35,7 @@ CREATE TABLE origins (
 CREATE TABLE equivocations (hash TEXT PRIMARY KEY, document BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE published (receipt TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY (receipt, origin)) STRICT, WITHOUT ROWID;
 """
+_LOGGED: Final = "PRAGMA journal_mode = WAL"
 _BUSY_MS: Final = 10_000
 
 
@@ -68,6 +69,7 @@ class Memory:
         if found != [(_FORMAT, ledger)]:
             self._connection.close()
             raise NotaryError(f"notary: memory {str(path)!r} is that of another notary", code="notary.memory")
+        self._connection.execute(_LOGGED)
 
     @classmethod
     def create(cls, path: Path, *, ledger: str) -> Memory:
@@ -80,6 +82,7 @@ class Memory:
             raise NotaryError(f"notary: memory {str(path)!r} exists already", code="notary.memory")
         try:
             connection = _connect(path)
+            connection.execute(_LOGGED)
             connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
             with connection:
                 connection.execute("INSERT INTO about VALUES (?, ?)", (_FORMAT, ledger))
@@ -188,7 +191,6 @@ def _swap(connection: sqlite3.Connection, before: Known | None, after: Known) ->
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
     # Synced at every commit: what is remembered must outlive the machine before a signature leaves it.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")

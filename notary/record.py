@@ -21,7 +21,7 @@ from ledger.envelope import Envelope
 from ledger.members import Artifact
 from ledger.merkle import inclusion_proof
 from ledger.note import parse_note
-from ledger.receipt import Answer, Evaluation, Evaluator, parse_receipt
+from ledger.receipt import Evaluation, Evaluator, parse_receipt
 from ledger.recorder import common_of
 from ledger.storage.journal import Rest, Stored, Tail, read_commits
 from ledger.storage.ledger import PRODUCER, Ledger
@@ -37,11 +37,16 @@ _METHOD: Final = "notary"
 
 CRITERIA: Final = canonical.encode(
     {
-        "schema": "receipt-ledger.notary-criteria/v1",
-        "criteria": ["head.signed", "head.consistent", "entry.included", "evidence.verified"],
+        "schema": "receipt-ledger.criteria/v1",
+        "checks": [
+            {"id": "head.signed", "required": True, "statement": "The origin's log key signed the head."},
+            {"id": "head.consistent", "required": True, "statement": "No head that is remembered contradicts it."},
+            {"id": "entry.included", "required": False, "statement": "The entry stands under the head."},
+            {"id": "evidence.verified", "required": False, "statement": "The evidence that was sent verifies."},
+        ],
     }
 )
-"""What a notary asks of what it seals; the digest of these bytes stands in its evaluations."""
+"""What a notary asks of what it seals; the digest of these bytes stands in its evaluations, which are its word alone."""
 _CRITERIA_DIGEST: Final = digest(CRITERIA)
 
 _Answer = Literal["met", "not_met", "inconclusive"]
@@ -132,7 +137,6 @@ class OwnLedger:
             criteria=_CRITERIA_DIGEST,
             evaluator=Evaluator(package=PRODUCER.name, method=_METHOD, run="unknown"),
             verdict=_conclusion(verdict),
-            answers=_answers(draft.seal, verdict),
             artifacts=artifacts,
         )
 
@@ -175,19 +179,3 @@ def _conclusion(verdict: FullVerdict | str | None) -> _Answer:
     if not isinstance(verdict, FullVerdict) or verdict.exit == 0:
         return "met"
     return "inconclusive" if verdict.exit == 3 else "not_met"
-
-
-def _answers(seal: CounterSeal | None, verdict: FullVerdict | str | None) -> tuple[Answer, ...]:
-    found = [
-        Answer(criterion="head.signed", required=True, answer="met"),
-        Answer(criterion="head.consistent", required=True, answer="met"),
-    ]
-    if seal is not None:
-        full = isinstance(verdict, FullVerdict)
-        found.append(Answer(criterion="entry.included", required=True, answer="met"))
-        found.append(
-            Answer(
-                criterion="evidence.verified", required=full, answer=_conclusion(verdict) if full else "inconclusive"
-            )
-        )
-    return tuple(found)

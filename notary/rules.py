@@ -17,13 +17,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from ledger.bundle import Item, LastEntry
 from ledger.canonical import MAX_INTEGER
 from ledger.checkpoint import Head, parse_checkpoint
 from ledger.entry import Entry, parse_entry
 from ledger.errors import LedgerError, UnknownFormatError, clip
 from ledger.keys import parse_key_id, refuse_weak_point
-from ledger.note import ED25519, Note, NoteKey, NoteSignature, check_note, parse_note
+from ledger.members import Origin
+from ledger.note import ED25519, Note, NoteKey, NoteSignature, check_note, parse_note, print_note
 from ledger.testkeys import PUBLISHED_TEST_KEYS
 from notary.errors import RefusedError
 from notary.keyring import follow
@@ -44,6 +47,7 @@ __all__ = [
 ]
 
 _NO_ROOT: Final = b""
+_ORIGIN: Final[TypeAdapter[str]] = TypeAdapter(Origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +74,32 @@ class Shown:
     head: Head
 
 
-def read_shown(data: bytes, *, extensions: bool) -> Shown:
-    """Return the checkpoint whose signed note is `data`; extension lines, where allowed, are covered by a cosignature too.
+def read_shown(data: bytes, *, foreign: bool) -> Shown:
+    """Return the checkpoint whose signed note is `data`.
+
+    A `foreign` one, of any log, may have any origin and extension lines, which a cosignature covers too.
 
     Raises:
         RefusedError: 400, with the code of what is malformed.
     """
     try:
         note = parse_note(data)
-        return Shown(note, data, parse_checkpoint(note.text, extensions=extensions))
+        shown = Shown(note, data, parse_checkpoint(note.text, extensions=foreign))
     except LedgerError as error:
         raise RefusedError(str(error), status=400, code=error.code) from error
+    if not foreign and not _is_origin(shown.head.origin):
+        raise RefusedError(
+            f"origin: got {clip(shown.head.origin)}, expected a ledger's", status=400, code="head.origin"
+        )
+    return shown
+
+
+def _is_origin(text: str) -> bool:
+    try:
+        _ORIGIN.validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def admit(origin: str, log_key: str, *, log_name: str | None = None) -> Known:
@@ -112,7 +131,7 @@ def log_line(known: Known, shown: Shown) -> NoteSignature:
         raise RefusedError(str(error), status=403, code="witness.signature") from error
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _verified_line(note: Note, name: str, log_key: str) -> NoteSignature:
     """Return the line by a log key; many submissions at once bring the same head."""
     return check_note(note, (NoteKey(name, ED25519, parse_key_id(log_key)),))[0]
@@ -128,10 +147,13 @@ def open_shown(known: Known, shown: Shown) -> None:
 def decide(known: Known, shown: Shown, *, old: int, proof: Sequence[bytes]) -> Known:
     """Return what is to be remembered once the head of a checkpoint, signed by the known log key, is seen.
 
+    The note that is remembered holds that key's line and no other.
+
     Raises:
-        RefusedError: 400, 409 or 422 by the table of the witness rule; nothing is to be remembered then.
+        RefusedError: 403, 400, 409 or 422 by the table of the witness rule; nothing is to be remembered then.
     """
     head = shown.head
+    note = print_note(Note(shown.note.text, (log_line(known, shown),)))
     if old > head.size:
         raise RefusedError(
             f"old: got {old}, above the checkpoint's size {head.size}", status=400, code="witness.old_size"
@@ -147,14 +169,14 @@ def decide(known: Known, shown: Shown, *, old: int, proof: Sequence[bytes]) -> K
             raise _inconsistent(f"another root at size {head.size} is remembered")
         if proof:
             raise _inconsistent("proof lines between equal sizes")
-        return known
+        return replace(known, note=note)
     if known.size == 0:
         # Every tree extends the empty one, so there is nothing to prove.
         if proof:
             raise _inconsistent("proof lines from size 0")
     else:
         _check_proof(known, head, proof)
-    return replace(known, size=head.size, root=head.root, note=shown.data)
+    return replace(known, size=head.size, root=head.root, note=note)
 
 
 def follow_log_key(

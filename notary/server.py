@@ -28,7 +28,7 @@ __all__ = ["Listening", "is_loopback", "serve"]
 
 _GRACE_S: Final = 10
 _KEEP_ALIVE_S: Final = 15
-_CONNECTIONS: Final = 1_000
+_CONNECTIONS: Final = 256
 _HEADER_BYTES: Final = 32 * 1024
 
 

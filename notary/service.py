@@ -44,6 +44,7 @@ __all__ = ["Limits", "build"]
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
+SMALL_MAX_BYTES: Final = 1 << 20
 ERROR_SCHEMA: Final = "receipt-ledger.notary-error/v1"
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -69,6 +70,8 @@ class Limits:
     body_s: float = 20
     full_at_once: int = 1
     """How many bundles are verified at the same time."""
+    large_at_once: int = 4
+    """How many bodies over 1 MiB are held at the same time."""
 
 
 def build(desk: Desk, tokens: Tokens, *, limits: Limits = Limits()) -> Starlette:
@@ -111,6 +114,7 @@ class _Service:
         self._rate = Rate(limits.per_second, limits.burst)
         self._anonymous = Rate(limits.anonymous_per_second, limits.anonymous_burst)
         self._judging = asyncio.Semaphore(limits.full_at_once)
+        self._large = asyncio.Semaphore(limits.large_at_once)
         self._batches: Batches | None = None
         self._metrics = Metrics(
             waiting=lambda: 0 if self._batches is None else self._batches.waiting, sealed=desk.index.count
@@ -159,35 +163,35 @@ class _Service:
         """Counter-seal a receipt."""
         grant = self._grant(request)
         self._allow(grant, Scope.NOTARIZE)
-        body = await self._body(request, REQUEST_MAX_BYTES, media_type=_JSON)
-        try:
-            asked = parse_request(body)
-        except LedgerError as error:
-            raise RefusedError(str(error), status=400, code=error.code) from error
-        shown = read_shown(asked.head.checkpoint, extensions=False)
-        self._allow_origin(grant, shown.head.origin)
-        if asked.mode == "full":
-            self._allow(grant, Scope.FULL)
-        if asked.publish:
-            self._allow(grant, Scope.PUBLISH)
-        verdict = None
-        if asked.bundle is not None:
-            async with self._judging:
-                judged = await run_in_threadpool(judge, asked.bundle)
-            verdict = (judged.to_json(), judged.exit)
-        ask = ReceiptAsk(asked, shown, admits=Scope.ADMIT in grant.scopes, verdict=verdict)
-        return Response(await self._submit(ask), media_type=_JSON)
+        async with self._body(request, _limit(grant), media_type=_JSON) as body:
+            try:
+                asked = parse_request(body)
+            except LedgerError as error:
+                raise RefusedError(str(error), status=400, code=error.code) from error
+            shown = read_shown(asked.head.checkpoint, foreign=False)
+            self._allow_origin(grant, shown.head.origin)
+            if asked.mode == "full":
+                self._allow(grant, Scope.FULL)
+            if asked.publish:
+                self._allow(grant, Scope.PUBLISH)
+            verdict = None
+            if asked.bundle is not None:
+                async with self._judging:
+                    judged = await run_in_threadpool(judge, asked.bundle)
+                verdict = (judged.to_json(), judged.exit)
+            ask = ReceiptAsk(asked, shown, admits=Scope.ADMIT in grant.scopes, verdict=verdict)
+            return Response(await self._submit(ask), media_type=_JSON)
 
     async def heads(self, request: Request) -> Response:
         """Cosign a head that comes with its keys."""
         grant = self._grant(request)
         self._allow(grant, Scope.NOTARIZE)
-        body = await self._body(request, REQUEST_MAX_BYTES, media_type=_JSON)
-        try:
-            asked = parse_head_request(body)
-        except LedgerError as error:
-            raise RefusedError(str(error), status=400, code=error.code) from error
-        shown = read_shown(asked.checkpoint, extensions=False)
+        async with self._body(request, _limit(grant), media_type=_JSON) as body:
+            try:
+                asked = parse_head_request(body)
+            except LedgerError as error:
+                raise RefusedError(str(error), status=400, code=error.code) from error
+        shown = read_shown(asked.checkpoint, foreign=False)
         self._allow_origin(grant, shown.head.origin)
         line = await self._submit(
             HeadAsk(
@@ -206,10 +210,11 @@ class _Service:
         """Cosign a head, as a C2SP witness."""
         self._allow_rate(self._anonymous, _host(request))
         try:
-            body = await self._body(request, SUBMISSION_MAX_BYTES)
+            async with self._body(request, SUBMISSION_MAX_BYTES) as body:
+                asked = parse_submission(body)
         except RefusedError as refused:
+            # The protocol knows one status for whatever is not such a body.
             raise RefusedError(str(refused), status=400, code=refused.code) from refused
-        asked = parse_submission(body)
         line = await self._submit(HeadAsk(asked.shown, asked.old, asked.proof))
         return Response(line, media_type=_TEXT)
 
@@ -316,27 +321,30 @@ class _Service:
         if wait_s:
             raise RefusedError("too many requests", status=429, code="request.rate", size=wait_s)
 
-    async def _body(self, request: Request, limit: int, *, media_type: str | None = None) -> bytes:
-        """Return the body, read up to the limit and in time."""
+    @contextlib.asynccontextmanager
+    async def _body(self, request: Request, limit: int, *, media_type: str | None = None) -> AsyncIterator[bytes]:
+        """Give the body, read up to the limit and in time; few large ones are held at once."""
         if media_type is not None:
             found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if found != media_type:
                 raise RefusedError(f"content type: expected {media_type}", status=415, code="request.media_type")
+        too_large = RefusedError(f"body: expected at most {limit} bytes", status=413, code="request.too_large")
         stated = request.headers.get("content-length", "0")
-        if stated.isascii() and stated.isdigit() and int(stated) > limit:
-            raise RefusedError(f"body: expected at most {limit} bytes", status=413, code="request.too_large")
+        if stated.isascii() and stated.isdigit() and (len(stated) > 18 or int(stated) > limit):
+            raise too_large
         body = bytearray()
-        try:
-            async with asyncio.timeout(self._limits.body_s):
-                async for chunk in request.stream():
-                    body += chunk
-                    if len(body) > limit:
-                        raise RefusedError(
-                            f"body: expected at most {limit} bytes", status=413, code="request.too_large"
-                        )
-        except TimeoutError as error:
-            raise RefusedError("body: it did not arrive in time", status=408, code="request.timeout") from error
-        return bytes(body)
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self._limits.body_s):
+                    async for chunk in request.stream():
+                        if len(body) + len(chunk) > limit:
+                            raise too_large
+                        if len(body) <= SMALL_MAX_BYTES < len(body) + len(chunk):
+                            await held.enter_async_context(self._large)
+                        body += chunk
+            except TimeoutError as error:
+                raise RefusedError("body: it did not arrive in time", status=408, code="request.timeout") from error
+            yield bytes(body)
 
     def _refusal(self, refused: RefusedError, *, json: bool) -> Response:
         headers = {}
@@ -344,16 +352,23 @@ class _Service:
             headers["WWW-Authenticate"] = "Bearer"
         if refused.status == 429:
             headers["Retry-After"] = str(refused.size)
+        # What cannot be text is shown as an escape: a refusal never fails.
+        message = str(refused).encode("utf-8", "backslashreplace").decode("utf-8")
         if not json:
             if refused.status == 409:
                 return Response(f"{refused.size}\n", 409, headers, media_type=_SIZE)
-            return Response(f"{refused.code}: {refused}\n", refused.status, headers, media_type=_TEXT)
-        value: canonical.JsonObject = {"schema": ERROR_SCHEMA, "code": refused.code, "message": str(refused)}
+            return Response(f"{refused.code}: {message}\n", refused.status, headers, media_type=_TEXT)
+        value: canonical.JsonObject = {"schema": ERROR_SCHEMA, "code": refused.code, "message": message}
         if refused.status == 409:
             value["size"] = refused.size
         if refused.origin_hash is not None and self._desk.memory.equivocation(refused.origin_hash) is not None:
             value["equivocation"] = f"/{refused.origin_hash}/equivocation"
         return _json(value, status=refused.status, headers=headers)
+
+
+def _limit(grant: Grant) -> int:
+    """Return how large a body may be: only whoever may send evidence needs more than a small one."""
+    return REQUEST_MAX_BYTES if Scope.FULL in grant.scopes else SMALL_MAX_BYTES
 
 
 def _json(value: canonical.JsonObject, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:

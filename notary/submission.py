@@ -55,4 +55,4 @@ def parse_submission(data: bytes) -> Submission:
         proof = tuple(parse_base64(line.decode("ascii")) for line in match["hashes"].split())
     except LedgerError as error:
         raise RefusedError(str(error), status=400, code=error.code) from error
-    return Submission(int(match["old"]), proof, read_shown(match["checkpoint"], extensions=True))
+    return Submission(int(match["old"]), proof, read_shown(match["checkpoint"], foreign=True))

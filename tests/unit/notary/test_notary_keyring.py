@@ -21,7 +21,7 @@ def log_key(ledger):
 
 
 def known_of(ledger):
-    shown = read_shown(ledger.checkpoint(), extensions=False)
+    shown = read_shown(ledger.checkpoint(), foreign=False)
     return Known(ledger.origin, ledger.origin, log_key(ledger), shown.head.size, shown.head.root, shown.data)
 
 
@@ -39,7 +39,7 @@ def rotated(tmp_path):
 
 def followed(ledger, known, **changes):
     asked = replace(head_request(ledger, keys=True), **changes)
-    shown = read_shown(asked.checkpoint, extensions=False)
+    shown = read_shown(asked.checkpoint, foreign=False)
     return follow_log_key(known, shown, asked.log_key, keyring=asked.keyring, last=asked.last)
 
 
@@ -103,7 +103,7 @@ def test_a_keyring_whose_newest_item_is_the_last_entry_holds(tmp_path):
     ledger = new_ledger(tmp_path)
     for _ in range(2):
         asked = head_request(ledger, keys=True)
-        head = read_shown(asked.checkpoint, extensions=False).head
+        head = read_shown(asked.checkpoint, foreign=False).head
         assert follow(asked.keyring, asked.last, head).log_key == log_key(ledger)
         rotate(ledger, "log")
     with pytest.raises(LedgerError):

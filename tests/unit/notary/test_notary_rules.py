@@ -29,7 +29,7 @@ def leaves(history, size):
 
 def shown(history, size, *, key=KEY, root=None):
     head = Head(ORIGIN, size, mth(leaves(history, size)) if root is None else root)
-    return read_shown(sign_head(head, key), extensions=True)
+    return read_shown(sign_head(head, key), foreign=True)
 
 
 def known_at(history, size):
@@ -125,9 +125,9 @@ def test_only_the_log_key_under_its_name_is_believed():
     renamed = NoteSignature("example.org/other", line.key_id, line.signature)
     for wrong in (
         shown(0, 3, key=OTHER),
-        read_shown(print_note(Note(signed.note.text, (forged,))), extensions=True),
-        read_shown(print_note(Note(signed.note.text, (renamed,))), extensions=True),
-        read_shown(print_note(Note(signed.note.text, (line, forged))), extensions=True),
+        read_shown(print_note(Note(signed.note.text, (forged,))), foreign=True),
+        read_shown(print_note(Note(signed.note.text, (renamed,))), foreign=True),
+        read_shown(print_note(Note(signed.note.text, (line, forged))), foreign=True),
     ):
         with pytest.raises(RefusedError) as raised:
             open_shown(known, wrong)
@@ -140,9 +140,9 @@ def test_only_the_log_key_under_its_name_is_believed():
 def test_extension_lines_are_for_heads_that_are_cosigned_not_for_ledgers():
     text = f"{ORIGIN}\n1\n{'A' * 43}=\nextension\n"
     note = print_note(Note(text, (NoteSignature(ORIGIN, b"1234", b"x" * 64),)))
-    assert read_shown(note, extensions=True).note == parse_note(note)
+    assert read_shown(note, foreign=True).note == parse_note(note)
     with pytest.raises(RefusedError) as raised:
-        read_shown(note, extensions=False)
+        read_shown(note, foreign=False)
     assert (raised.value.status, raised.value.code) == (400, "head.extension")
 
 
