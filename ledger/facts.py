@@ -46,7 +46,7 @@ _PLAIN = r"[ !#-\[\]-~]"
 _NAME: Final = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
 _SCALAR = rf'(?:"{_PLAIN}*"|0|-?[1-9][0-9]{{0,14}}|true|false|null)'
 
-_RULED: Final = ("limits", "policy", "effect", "approvals", "would_have")
+_RULED: Final = ("limits", "policy", "effect", "approvals", "would_have", "grant", "runbook", "step")
 """Members by which a receipt says that a rule bears on it."""
 _FREE: Final = ("arguments", "correlation")
 """Members whose own members have free names."""
@@ -91,7 +91,7 @@ class Facts(NamedTuple):
     continues: str | None = None
     """The run that an opening follows."""
     ruled: bool = False
-    """Whether it has limits, a policy, an effect, approvals, or what a policy would have said."""
+    """Whether it has limits, a policy, an effect, approvals, a grant, a runbook or a step, or what would have been decided."""
 
 
 def read_facts(payload: bytes) -> Facts:

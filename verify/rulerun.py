@@ -12,6 +12,7 @@ from ledger.receipt import Opening, Outcome, parse_receipt
 from ledger.rules.breach import Breach, Finding
 from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.policy_replay import PolicyReplay
+from ledger.rules.runbook_replay import RunbookReplay
 from ledger.words import OutcomeStatus
 from verify.report import Report
 
@@ -19,7 +20,9 @@ __all__ = ["NAME", "RuleRow", "replay_run"]
 
 NAME: Final = "rules"
 """What the check is called."""
-_EXPLICIT: Final = (b'"limits":[', b'"policy":"')
+_EXPLICIT: Final = (b'"limits":[', b'"policy":"', b'"runbook":{')
+_ELSEWHERE: Final = "runbook.not_asserted"
+"""What evaluations and people say of a step stands outside its run's tree."""
 
 
 class RuleRow(NamedTuple):
@@ -32,10 +35,10 @@ class RuleRow(NamedTuple):
 
 
 def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[str], bytes | None]) -> None:
-    """Replay budgets and policies over the receipts of one whole run, in chain order, and report what they show.
+    """Replay budgets, policies and runbooks over the receipts of one whole run, in chain order, and report what they show.
 
-    Approvals, effects and the budgets of runs above it stand elsewhere in the ledger, and so may the resolution of an act that
-    was ambiguous: what depends on these is not judged.
+    Approvals, evaluations, grants, effects and the budgets of runs above it stand elsewhere in the ledger, and so may the
+    resolution of an act that was ambiguous: what depends on these is not judged.
 
     Args:
         report: takes the findings.
@@ -46,6 +49,7 @@ def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[s
         report.ran(NAME, 0)
         return
     budgets, policies = BudgetReplay(), PolicyReplay(document_of, lambda _: None)
+    runbooks = RunbookReplay(document_of)
     opened: set[str] = set()
     open_ended = nested = False
     seen: set[str] = set()
@@ -57,6 +61,8 @@ def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[s
         open_ended = open_ended or (isinstance(receipt, Outcome) and receipt.status is OutcomeStatus.AMBIGUOUS)
         found: list[Finding] = [*policies.see(row.at, row.id_, receipt).findings]
         found += budgets.see(row.at, row.id_, receipt)
+        steps = runbooks.see(row.at, row.id_, receipt, now=row.time.decode("ascii") + "Z")
+        found += [each for each in steps if each.code != _ELSEWHERE]
         for each in found:
             if nested and each.code == "budget.contradicted":
                 continue  # it may speak of a budget above
@@ -71,5 +77,5 @@ def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[s
                 return
     report.ran(NAME, len(rows))
     report.notes.append(
-        "rules: budgets and policies of this run; approvals, effects and runs above it were not at hand"
+        "rules: budgets, policies and runbooks of this run; approvals, evaluations, grants, effects and runs above it were not at hand"
     )

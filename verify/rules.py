@@ -1,6 +1,6 @@
 """Rules of a ledger, re-proved while its receipts pass by in chain order.
 
-- A run without limits, policy, approvals and effects costs a look at its facts: what nothing rules is not parsed.
+- A run without limits, policy, approvals, effects, grant and runbook costs a look at its facts: what nothing rules is not parsed.
 - `RuleFold` replays, in order. `ApartRules` judges nothing: it hands over what an in-order fold may have to look at.
 - The first breach is a finding, exit 6; what cannot be told is not checked, under the code of its first doubt.
 
@@ -35,7 +35,7 @@ __all__ = [
 
 _SILENT: Final = frozenset({"outcome", "step"})
 """Kinds that say nothing where their run is not looked at."""
-_ALWAYS: Final = frozenset({"header", "key", "approval", "resolution", "decision"})
+_ALWAYS: Final = frozenset({"header", "key", "approval", "resolution", "decision", "grant", "evaluation"})
 """Kinds that are always looked at: few, and they bear on acts anywhere in the ledger."""
 
 

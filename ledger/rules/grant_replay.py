@@ -66,11 +66,14 @@ class GrantReplay:
 
     def state(self) -> GrantsState:
         """Return the state to go on from."""
-        grants = tuple(self.grants.values())
-        # Where nothing is granted, nothing is drawn; who acts in a run is read again with its opening.
-        runs = dict(self._runs) if grants else {}
-        voices = dict(self._voices) if grants else {}
-        return GrantsState(grants, dict(self.revoked), dict(self._unread), runs, voices, self.purses.state())
+        return GrantsState(
+            tuple(self.grants.values()),
+            dict(self.revoked),
+            dict(self._unread),
+            dict(self._runs),
+            dict(self._voices),
+            self.purses.state(),
+        )
 
     def resume(self, state: GrantsState) -> None:
         """Go on from a state."""
