@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from cli.options import Shared
 from cli.text import escape
 from ledger.bundle import Bundle
+from ledger.checkpoint import Head
 from ledger.storage.reader import Reader
+from verify.options import Options
+from verify.report import Report, TimeBounds
+from verify.trust import Trust
 
-__all__ = ["counter_seal_lines", "counter_seals_of", "with_counter_seals"]
+__all__ = ["counter_seal_lines", "counter_seals_of", "counter_seals_of_ledger", "with_counter_seals"]
 
 _NOTARY = "notary"
+CounterSealCheck: TypeAlias = Callable[[Report, Head, bytes, Sequence[str]], TimeBounds | None]
 
 
 def with_counter_seals(bundle: Bundle, reader: Reader, folder: Path) -> Bundle:
@@ -22,6 +28,31 @@ def with_counter_seals(bundle: Bundle, reader: Reader, folder: Path) -> Bundle:
     from ledger.storage.counterseals import attach  # noqa: PLC0415  most ledgers need none of it
 
     return attach(bundle, reader, folder)
+
+
+def counter_seals_of_ledger(
+    reader: Reader, folder: Path, trust: Trust | None, asked: Options
+) -> CounterSealCheck | None:
+    """Return what reports on the counter-seals of a whole ledger, None where there are none and none is asked for."""
+    if not (folder / _NOTARY).is_dir() and not asked.counter_seals and (trust is None or not trust.notaries):
+        return None
+
+    def look(report: Report, head: Head, note: bytes, log_keys: Sequence[str]) -> TimeBounds | None:
+        from ledger.bundle import CarriedSeal  # noqa: PLC0415
+        from ledger.storage.counterseals import carried_of_ledger  # noqa: PLC0415
+        from verify.counterseal import Subject, check_counter_seals, open_problem  # noqa: PLC0415
+
+        carried, note = carried_of_ledger(reader, folder, head, note)
+        entries = {}
+        for each in carried:
+            seal = open_problem(each.document)[0] if isinstance(each, CarriedSeal) else None
+            if seal is not None and seal.entry_index < head.size:
+                entry = reader.at(seal.entry_index).entry
+                entries[entry.index] = (entry.receipt, entry.envelope)
+        subject = Subject(head, note, log_keys, entries, -1, head.size - 1)
+        return check_counter_seals(report, carried, subject=subject, trust=trust, required=asked.counter_seals)
+
+    return look
 
 
 def counter_seals_of(folder: Path, receipt: str, origin: str, options: Shared) -> list[dict[str, Any]]:

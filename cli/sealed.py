@@ -48,7 +48,7 @@ def judge_notary(document: str, keys: Sequence[Path], options: Shared, asked: Op
     if not is_sealed_document(data) and is_runx_notary(data):
         return _from_runx(verify_runx_notary(data, [pem for pem, _ in pems]), document, asked)
     trust = None if pems else read_trust(options)
-    return verify_sealed(data, subject=document, trust=trust, keys=[key for _, key in pems], accept=asked.accept)
+    return verify_sealed(data, subject=document, trust=trust, keys=[key for _, key in pems], options=asked)
 
 
 def _read(document: str) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+from cli.beside import counter_seals_of_ledger
 from cli.effort import Effort
 from cli.judge import keep, path_between, remember
 from cli.options import Shared
@@ -79,6 +80,7 @@ def judge_ledger(folder: Path, options: Shared, asked: Options, effort: Effort =
         subject=str(folder),
         stopped=stopped,
         artifacts=lambda report: _check_stored(report, folder, fold.chain.first, fold.chain.size),
+        counter_seals=counter_seals_of_ledger(reader, folder, trust, asked),
     )
     if whole and origin:
         drop(options.places, origin, "stopped")

@@ -312,11 +312,11 @@ def _parse_counter_seals(value: object) -> tuple[CarriedSeal | CarriedHead, ...]
     for position, each in enumerate(_objects(value, "counter_seals")):
         name = f"counter_seals[{position}]"
         consistency = parse_hashes(each.get("consistency"), f"{name}.consistency")
-        seal, note, timestamp = each.get("seal"), each.get("note"), each.get("timestamp")
+        seal, note, timestamp = each.get("seal"), each.get("note"), each.get("timestamp", "")
         if each.keys() == _SEALED and isinstance(seal, dict):
             found.append(CarriedSeal(consistency, canonical.encode_part(seal)))
-        elif each.keys() - {"timestamp"} == _HEADED and isinstance(note, str) and isinstance(timestamp, str | None):
-            token = None if timestamp is None else parse_base64(timestamp)
+        elif each.keys() - {"timestamp"} == _HEADED and isinstance(note, str) and isinstance(timestamp, str):
+            token = parse_base64(timestamp) if "timestamp" in each else None
             found.append(CarriedHead(consistency, note.encode("utf-8"), token))
         else:
             raise _malformed(name, sorted(each), "consistency, and a seal or a note")

@@ -32,7 +32,9 @@ from verify.trust import Trust
 
 __all__ = ["verify_consistency_file"]
 
-_OF_HEADS: Final = frozenset({"entries", "inclusion", "keyring", "heads", "head signatures", "log key", "memory"})
+_OF_HEADS: Final = frozenset(
+    {"entries", "inclusion", "keyring", "heads", "head signatures", "log key", "memory", "counter-seals"}
+)
 """Checks of a bundle that belong to its head."""
 
 
@@ -59,11 +61,11 @@ def verify_consistency_file(
         trust=trust,
         memory=None if remembered is None else remembered(new.origin),
         consistency=joins,
-        options=Options(memory=options.memory, accept=options.accept),
+        options=Options(memory=options.memory, accept=options.accept, counter_seals=options.counter_seals),
     )
     _check_proof(report, old, new, found)
     _check_older(report, old, found)
-    skip_unsupported(report, options, "a consistency file")
+    skip_unsupported(report, options, "a consistency file", counter_seals=False)
     checks = (*(check for check in verdict.checks if check.name in _OF_HEADS), *report.checks())
     judged = replace(
         verdict,

@@ -9,17 +9,18 @@ Source: docs/spec/notary.md, C2SP tlog-cosignature v1.0.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final
 
 from ledger.errors import LedgerError
 from ledger.keys import parse_key_id
 from ledger.note import COSIGNATURE, Note, NoteKey, check_note, cosignature_time
+from ledger.rules import instant
 from verify.trust import Trust
 
 __all__ = ["Cosigned", "Cosigners", "cosigners_of"]
 
-_MAX_TIME: Final = 253_402_300_799
+
+_EPOCH = "1970-01-01T00:00:00.000Z"
+_MAX_SECONDS = 253_402_300_799
 """The last second of the year 9999."""
 
 
@@ -53,11 +54,8 @@ def cosigners_of(note: Note, trust: Trust | None) -> Cosigners:
             if error.code != "note.unsigned":
                 bad.append(pinned.name)
             continue
-        good.append(Cosigned(pinned.name, _print_time(cosignature_time(line))))
+        seconds = cosignature_time(line)
+        good.append(
+            Cosigned(pinned.name, instant.time_after(_EPOCH, seconds * 1000) if 0 < seconds <= _MAX_SECONDS else None)
+        )
     return Cosigners(tuple(good), tuple(bad))
-
-
-def _print_time(seconds: int) -> str | None:
-    if not 0 < seconds <= _MAX_TIME:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")

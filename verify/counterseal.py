@@ -91,6 +91,8 @@ def check_counter_seals(
             judge.older_head(each, where)
     if carried or judge.cosigned or required:
         report.ran(COUNTER_SEALS, len(carried) + judge.cosigned)
+    if heard.newest and heard.newest <= subject.last:
+        report.notes.append(f"the newest head that a pinned notary saw has size {heard.newest}")
     if len(heard.counted) < required:
         _report_quorum(report, heard, subject, required)
     return _bounds(report, heard, subject)
@@ -218,8 +220,8 @@ class _Judge:
 
 def _report_quorum(report: Report, heard: _Heard, subject: Subject, required: int) -> None:
     message = f"{len(heard.counted)} of the {required} notaries that are asked for vouch for it"
-    if heard.newest:
-        message += f"; the newest head that one saw has size {heard.newest}, this needs {subject.last + 1}"
+    if heard.newest and heard.newest <= subject.last:
+        message += f"; the newest head that one saw has size {heard.newest}, it takes {subject.last + 1}"
     report.find(COUNTER_SEALS, "trust.quorum", message=message)
 
 

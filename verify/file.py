@@ -4,6 +4,7 @@
 |---|---|
 | bundle, consistency file, equivocation file, receipt | a JSON object whose `schema` says so |
 | envelope | a JSON object with `payload`, `payload_type` and `seals` |
+| counter-seal | an envelope of a notary's payload type, or a notary's whole answer |
 | DSSE envelope | a JSON object with `payload`, `payloadType` and `signatures` |
 | tlog-proof | its first line |
 | head | a signed note whose text is a checkpoint |
@@ -48,16 +49,30 @@ from verify.trust import Trust
 __all__ = ["FileKind", "kind_of", "verify_file"]
 
 FileKind: TypeAlias = Literal[
-    "bundle", "consistency", "dsse", "envelope", "equivocation", "head", "receipt", "tlog-proof", "unknown"
+    "bundle",
+    "consistency",
+    "counter-seal",
+    "dsse",
+    "envelope",
+    "equivocation",
+    "head",
+    "receipt",
+    "tlog-proof",
+    "unknown",
 ]
 
 _RECEIPT_SCHEMA: Final = "receipt-ledger.receipt/"
+_COUNTER_SEAL: Final = "application/vnd.receipt-ledger.counter-seal+json"
+_NOTARIZATION: Final = "receipt-ledger.notarization/v1"
 _DSSE_TYPE: Final = "application/vnd.receipt-ledger."
 _BUNDLE_TAIL: Final = f'"schema":"{BUNDLE_SCHEMA}","subject":"'.encode("ascii")
 _TAIL_BYTES: Final = 256
 # Marks in a text that is not canonical JSON, so that damage in one place does not hide what the file was.
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"receipt-ledger\.(bundle|consistency|equivocation|receipt)/v1"')
 _ENVELOPE = re.compile(rb'^\s*\{\s*"payload"\s*:\s*\{|"payload_type"\s*:\s*"application/vnd\.receipt-ledger\.')
+_SEALED = re.compile(
+    rb'"payload_type"\s*:\s*"application/vnd\.receipt-ledger\.counter-seal\+json"|"schema"\s*:\s*"receipt-ledger\.notarization/v1"'
+)
 _DSSE = re.compile(rb'"payloadType"\s*:\s*"application/vnd\.receipt-ledger\.')
 _HEAD = re.compile(rb"[^\n]+\n(?:0|[1-9][0-9]{0,18})\n[A-Za-z0-9+/]{43}=\n")
 
@@ -112,6 +127,10 @@ def _judge(
             return verify_dsse(data, subject=subject, trust=trust, options=options)
         case "head":
             return verify_head(data, subject=subject, trust=trust, remembered=remembered, options=options)
+        case "counter-seal":
+            from verify.sealed import verify_sealed  # noqa: PLC0415  what it loads would cost every other file
+
+            return verify_sealed(data, subject=subject, trust=trust, options=options)
         case "envelope" | "receipt":
             return verify_receipt(data, trust=trust, options=options)
         case "unknown":
@@ -147,6 +166,8 @@ def _kind_of_object(value: canonical.JsonObject, data: bytes) -> FileKind:
         return "equivocation"
     if isinstance(schema, str) and schema.startswith(_RECEIPT_SCHEMA):
         return "receipt"
+    if schema == _NOTARIZATION or value.get("payload_type") == _COUNTER_SEAL:
+        return "counter-seal"
     if isinstance(value.get("payload"), dict) and {"payload_type", "seals"} & value.keys():
         return "envelope"
     type_ = value.get("payloadType")
@@ -175,6 +196,8 @@ def _kind_of_text(data: bytes) -> FileKind:
     if isinstance(value, dict) and "schema" in value:
         return _kind_of_object(value, data)
     found = _SCHEMA.search(data)
+    if _SEALED.search(data) is not None:
+        return "counter-seal"
     if _ENVELOPE.search(data) is not None:
         return "envelope"
     if _DSSE.search(data) is not None:

@@ -17,10 +17,10 @@ from ledger.note import parse_note
 from verify.memory import Consistency, Relation, open_remembered, reconcile
 from verify.options import Options
 from verify.pins import trust_used
-from verify.report import Coverage, Report, Verdict
+from verify.report import Coverage, Report, TimeBounds, Verdict
 from verify.trust import Trust
 
-__all__ = ["Remembered", "check_head", "check_memory", "skip_unsupported", "verify_head"]
+__all__ = ["Remembered", "check_cosigned", "check_head", "check_memory", "skip_unsupported", "verify_head"]
 
 Remembered: TypeAlias = Callable[[str], bytes | None]
 """Gives the note remembered for an origin, None where none is."""
@@ -40,7 +40,8 @@ def verify_head(
     report = Report()
     report.expect("heads", "head signatures", "log key", "memory")
     head, remember = check_head(report, note, trust=trust, remembered=remembered, options=options)
-    skip_unsupported(report, options, "a head")
+    time = check_cosigned(report, note, head, trust=trust, options=options)
+    skip_unsupported(report, options, "a head", counter_seals=False)
     report.notes.append("a head alone: it commits to receipts and shows none")
     return Verdict(
         subject,
@@ -51,6 +52,7 @@ def verify_head(
         accepted=options.accept,
         notes=tuple(report.notes),
         remember=remember if report.exits() in {0, 3} else None,
+        time=time,
     )
 
 
@@ -134,12 +136,36 @@ def check_memory(
     return result.remember
 
 
-def skip_unsupported(report: Report, options: Options, kind: str) -> None:
-    """Report what was asked for and a file of this kind cannot show."""
+def check_cosigned(
+    report: Report,
+    note: bytes,
+    head: Head | None,
+    *,
+    trust: Trust | None,
+    options: Options,
+    last: int | None = None,
+) -> TimeBounds | None:
+    """Report on the cosignatures of a note; what counts covers the entry `last`, by default the last one under the head."""
+    quorum = 0 if trust is None else trust.quorum
+    if not options.counter_seals and (trust is None or not trust.notaries):
+        return None
+    if head is None:
+        report.skip("counter-seals", "check.unreachable", asked=bool(options.counter_seals or quorum))
+        return None
+    # Whoever pins no notary does not load what judges them.
+    from verify.counterseal import Subject, check_counter_seals  # noqa: PLC0415
+
+    span = head.size - 1 if last is None else last
+    subject = Subject(head, note, (), {}, -1, span)
+    return check_counter_seals(report, (), subject=subject, trust=trust, required=options.counter_seals)
+
+
+def skip_unsupported(report: Report, options: Options, kind: str, *, counter_seals: bool = True) -> None:
+    """Report what was asked for and a file of this kind cannot show; counter-seals where it shows none either."""
     asked = {
         "runs": options.closed,
         "artifacts": options.artifacts,
-        "counter-seals": options.counter_seals > 0,
+        "counter-seals": counter_seals and options.counter_seals > 0,
     }
     for name, wanted in asked.items():
         if wanted:

@@ -9,11 +9,11 @@ Source: docs/reference/verdicts.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ledger.checkpoint import head_of
+from ledger.checkpoint import Head, head_of
 from ledger.errors import LedgerError
 from ledger.line import ENTRY_PREFIX
 from verify.chain import ChainFold, Segment
@@ -24,7 +24,7 @@ from verify.options import Options
 from verify.parallel import Part, join_receipts
 from verify.pins import check_issuers, check_log, trust_used
 from verify.receipts import ReceiptFold
-from verify.report import Coverage, Covered, Report, Verdict
+from verify.report import Coverage, Covered, Report, TimeBounds, Verdict
 from verify.rules import NAME, RuleFold, RuleSources, approvers_of
 from verify.state import LedgerCounts, LedgerState, counts_of
 from verify.trust import Trust
@@ -183,6 +183,7 @@ class LedgerFold:
         subject: str = "ledger",
         stopped: str = "",
         artifacts: Callable[[Report], None] | None = None,
+        counter_seals: Callable[[Report, Head, bytes, Sequence[str]], TimeBounds | None] | None = None,
     ) -> Verdict:
         """Return the verdict on what was folded; the fold is not used after it.
 
@@ -194,6 +195,7 @@ class LedgerFold:
             subject: what the verdict calls the ledger.
             stopped: why the fold ended before the ledger did, empty where it did not.
             artifacts: reports on the artifacts that are stored beside the ledger, where they can be looked at.
+            counter_seals: reports on what notaries gave, of a verified head, its note and all log keys; where any can be looked at.
         """
         report, chain, receipts, options = self._report, self.chain, self._receipts, self._options
         chain.finish()
@@ -229,8 +231,7 @@ class LedgerFold:
             report.find("coverage", "coverage.empty")
         if options.artifacts:
             _look_at_artifacts(report, artifacts, stopped=stopped)
-        if options.counter_seals:
-            report.skip("counter-seals", "check.unsupported", asked=True)
+        time = self._check_counter_seals(trust, counter_seals, stopped=stopped)
         return Verdict(
             subject,
             report.checks(),
@@ -241,7 +242,30 @@ class LedgerFold:
             accepted=options.accept,
             notes=tuple(report.notes),
             remember=remember if report.exits() in {0, 3, 6} else None,
+            time=time,
         )
+
+    def _check_counter_seals(
+        self,
+        trust: Trust | None,
+        look: Callable[[Report, Head, bytes, Sequence[str]], TimeBounds | None] | None,
+        *,
+        stopped: str,
+    ) -> TimeBounds | None:
+        report, heads = self._report, self.chain.heads
+        required = max(self._options.counter_seals, 0 if trust is None else trust.quorum)
+        if stopped and required:
+            report.skip("counter-seals", "coverage.time_ended", asked=True)
+        elif stopped:
+            return None
+        elif heads.head is None or heads.keyring is None or not heads.signed:
+            if required:
+                report.skip("counter-seals", "check.unreachable", asked=True)
+        elif look is not None:
+            return look(report, heads.head, heads.note, heads.keyring.log_keys)
+        elif required:
+            report.find("counter-seals", "trust.quorum", message="nothing of a notary is at hand")
+        return None
 
     def _say_earlier(self, start: LedgerState) -> None:
         """Say that the entries before the state were not read again."""

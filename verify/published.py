@@ -19,6 +19,7 @@ from typing import Final
 from ledger.checkpoint import Head, head_of, open_head
 from ledger.errors import LedgerError, SignatureError, UnknownFormatError
 from ledger.note import parse_note
+from verify.headfile import check_cosigned
 from verify.memory import Relation, open_remembered, reconcile
 from verify.options import Options
 from verify.pins import trust_used
@@ -78,16 +79,19 @@ def verify_published(
     seen = 0 if fold is None else fold.size
     if seen == 0:
         report.find("coverage", "coverage.empty")
+    rooted = head if fold is not None and fold.rooted else None
+    time = check_cosigned(report, note or b"", rooted, trust=trust, options=options)
     _refuse_more(report, options)
     return Verdict(
         subject,
         report.checks(),
         Coverage(0, seen, seen),
-        head if fold is not None and fold.rooted else None,
+        rooted,
         trust_used(trust),
         accepted=options.accept,
         notes=tuple(report.notes),
         remember=remember if report.exits() in {0, 3, 6} else None,
+        time=time,
     )
 
 
@@ -244,5 +248,3 @@ def _refuse_more(report: Report, options: Options) -> None:
         report.skip("heads", "check.unsupported", "a published tree holds its newest head only", asked=True)
     if options.artifacts:
         report.skip("artifacts", "check.unsupported", "a published tree holds no artifacts", asked=True)
-    if options.counter_seals:
-        report.skip("counter-seals", "check.unsupported", asked=True)

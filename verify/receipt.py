@@ -72,6 +72,8 @@ def verify_receipt(
             "a receipt without its ledger does not say whether its run is closed",
             asked=True,
         )
+    if options.counter_seals or (trust is not None and trust.quorum):
+        report.find("counter-seals", "trust.quorum", message="a receipt alone shows no counter-seal")
     return Verdict(
         id_,
         report.checks(),

@@ -24,6 +24,7 @@ from ledger.notarization import NOTARIZATION_SCHEMA, Notarization, parse_notariz
 from ledger.receipt import Evaluation, parse_receipt
 from ledger.tlogproof import parse_tlog_proof
 from verify.counterseal import COUNTER_SEALS, open_problem
+from verify.options import Options
 from verify.pins import trust_used
 from verify.proof import leaf_hash, verify_inclusion
 from verify.report import Coverage, Report, TimeBound, TimeBounds, Verdict
@@ -42,7 +43,12 @@ def is_sealed_document(data: bytes) -> bool:
 
 
 def verify_sealed(
-    data: bytes, *, subject: str, trust: Trust | None, keys: Sequence[str] = (), accept: tuple[str, ...] = ()
+    data: bytes,
+    *,
+    subject: str,
+    trust: Trust | None,
+    keys: Sequence[str] = (),
+    options: Options = Options(),  # noqa: B008  frozen
 ) -> Verdict:
     """Return the verdict on a notary's document.
 
@@ -51,7 +57,7 @@ def verify_sealed(
         subject: what the verdict calls it where it has no receipt to be called by.
         trust: whom to believe where no keys are given.
         keys: key ids of seal keys to believe, under whatever name; the trust file is not asked then.
-        accept: codes that shall not count.
+        options: what is asked for.
     """
     report = Report()
     report.expect("subject", COUNTER_SEALS, "notary")
@@ -77,7 +83,7 @@ def verify_sealed(
         Coverage(0, 0, 0) if seal is None else Coverage(seal.entry_index, seal.entry_index + 1, 1),
         head,
         trust_used(trust) if not keys else None,
-        accepted=accept,
+        accepted=options.accept,
         notes=tuple(report.notes),
         time=bounds,
     )

@@ -13,18 +13,19 @@ Source: RFC 3161, RFC 5816, docs/spec/notary.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from hashlib import sha1, sha256
 from typing import Any, Final
 
 from ledger.errors import clip
 from ledger.note import Note, print_note
+from ledger.rules import instant
 from verify.trust import TimestampPin, Trust
 
 __all__ = ["TOKEN_MAX_BYTES", "TokenVerdict", "judge_token", "timestamped_bytes", "token_problem"]
 
 TOKEN_MAX_BYTES: Final = 64 * 1024
 
+_EPOCH: Final = "1970-01-01T00:00:00.000Z"
 _SHA256: Final = "2.16.840.1.101.3.4.2.1"
 _GRANTED: Final = bytes.fromhex("3003020100")
 _ESS_V1: Final = bytes.fromhex("2a864886f70d010910020c")
@@ -115,7 +116,7 @@ def _judge(token: bytes, covered: bytes, pinned: TimestampPin, root: Any, nonce:
         return _invalid("its signer may sign other things than timestamps")
     if not _names_signer(token, leaf):
         return _invalid("its signed attributes do not name the certificate of its signer")
-    return TokenVerdict(pinned.name, _print_time(_latest(info)))
+    return TokenVerdict(pinned.name, instant.time_after(_EPOCH, _latest_ms(info)))
 
 
 def _response_of(token: bytes) -> bytes:
@@ -158,21 +159,13 @@ def _leads_to(leaf: Any, response: Any, root: Any) -> bool:  # noqa: ANN401
     return True
 
 
-def _latest(info: Any) -> datetime:  # noqa: ANN401
-    time: datetime = info.gen_time
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    accuracy = info.accuracy
-    if accuracy is None:
-        return time
-    return time + timedelta(
-        seconds=accuracy.seconds or 0, milliseconds=accuracy.millis or 0, microseconds=accuracy.micros or 0
-    )
-
-
-def _print_time(time: datetime) -> str:
-    rounded = time + timedelta(microseconds=-time.microsecond % 1000)
-    return rounded.strftime("%Y-%m-%dT%H:%M:%S.") + f"{rounded.microsecond // 1000:03d}Z"
+def _latest_ms(info: Any) -> int:  # noqa: ANN401
+    """Return the token's time and its accuracy in milliseconds after 1970 began, rounded up."""
+    time, accuracy = info.gen_time, info.accuracy
+    microseconds: int = int(time.replace(microsecond=0).timestamp()) * 1_000_000 + time.microsecond
+    if accuracy is not None:
+        microseconds += (accuracy.seconds or 0) * 1_000_000 + (accuracy.millis or 0) * 1000 + (accuracy.micros or 0)
+    return -(-microseconds // 1000)
 
 
 def _names_signer(token: bytes, leaf: Any) -> bool:  # noqa: ANN401

@@ -11,7 +11,7 @@ from ledger.entry import Entry, parse_entry
 from ledger.errors import LedgerError, UnknownFormatError
 from ledger.tlogproof import TlogProof, parse_tlog_proof
 from verify.errors import ProofError
-from verify.headfile import Remembered, check_head, skip_unsupported
+from verify.headfile import Remembered, check_cosigned, check_head, skip_unsupported
 from verify.options import Options
 from verify.pins import trust_used
 from verify.proof import leaf_hash, verify_inclusion
@@ -27,7 +27,7 @@ def verify_tlog_proof(
     """Return the verdict on the bytes of a tlog-proof; its subject is the receipt that the entry names."""
     report = Report()
     report.expect("subject", "heads", "head signatures", "entries", "inclusion", "log key", "memory")
-    head = remember = entry = None
+    head = remember = entry = time = None
     try:
         proof = parse_tlog_proof(data)
     except LedgerError as error:
@@ -37,8 +37,9 @@ def verify_tlog_proof(
         head, remember = check_head(report, proof.checkpoint, trust=trust, remembered=remembered, options=options)
         if head is not None and proof.extra is not None:
             _check_inclusion(report, proof, proof.extra, size=head.size, root=head.root)
+        time = check_cosigned(report, proof.checkpoint, head, trust=trust, options=options, last=proof.index)
     report.skip("receipts", "check.not_asked", "the receipt is not in the file, only its place", asked=False)
-    skip_unsupported(report, options, "a tlog-proof")
+    skip_unsupported(report, options, "a tlog-proof", counter_seals=False)
     return Verdict(
         subject if entry is None else entry.receipt,
         report.checks(),
@@ -48,6 +49,7 @@ def verify_tlog_proof(
         accepted=options.accept,
         notes=tuple(report.notes),
         remember=remember if report.exits() in {0, 3} else None,
+        time=time,
     )
 
 

@@ -163,8 +163,13 @@ def attach(bundle: Bundle, reader: Reader, folder: Path) -> Bundle:
     return changed(bundle, checkpoint=checkpoint, counter_seals=carried)
 
 
-def carried_of_ledger(reader: Reader, folder: Path, head: Head) -> tuple[CarriedSeal | CarriedHead, ...]:
-    """Return what notaries gave for a whole ledger: the newest counter-seal of each, and heads that each cosigned last."""
+def carried_of_ledger(
+    reader: Reader, folder: Path, head: Head, note: bytes
+) -> tuple[tuple[CarriedSeal | CarriedHead, ...], bytes]:
+    """Return what notaries gave for a whole ledger, and the note of its head with their lines.
+
+    That is the newest counter-seal of each notary, and the heads that each signed last.
+    """
     kept = CounterSeals(folder)
     newest: dict[tuple[str, str], tuple[int, bytes]] = {}
     for _, document in kept.all():
@@ -175,8 +180,12 @@ def carried_of_ledger(reader: Reader, folder: Path, head: Head) -> tuple[Carried
             newest[who] = size, document
     read = cache(reader.hash_reader(head))
     documents = [document for _, document in sorted(newest.values())][-_MAX_CARRIED:]
-    chosen = _new_signers(reversed(kept.heads()))
-    return (*_carry_seals(documents, head, read), *_carry_heads(chosen, head, read))
+    heads = kept.heads()
+    for each in heads:
+        if each.head == head:
+            note = _joined(note, each.note)
+    chosen = [each for each in _new_signers(reversed(heads)) if each.head != head or each.timestamps]
+    return (*_carry_seals(documents, head, read), *_carry_heads(chosen[:_MAX_CARRIED], head, read)), note
 
 
 def _choose(heads: Sequence[KeptHead], first: int, last: int, head: Head) -> list[KeptHead]:

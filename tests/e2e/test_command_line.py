@@ -216,7 +216,7 @@ def test_every_verdict_exits_alike_in_text_and_as_json(owner, stranger, tmp_path
         (owner, ["-L", tmp_path / "vouching", "latest", "--trust", tmp_path / "vouching/trust.toml"], 2),
         (owner, [ledger, "--require", "nonsense"], 2),
         (stranger, [ledger], 3),
-        (owner, [ledger, "--require", "artifacts", "--require", "counter-seal=2"], 3),
+        (owner, [ledger, "--require", "counter-seal=2"], 4),
         (owner, [ledger, "--trust", other], 4),
         (owner, ["-L", ledger, "00000000"], 5),
         (owner, ["-L", ledger, "not-there.json"], 5),

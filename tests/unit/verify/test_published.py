@@ -78,7 +78,7 @@ def test_what_no_published_tree_holds_is_said_not_to_have_been_looked_at():
 
 @pytest.mark.parametrize(
     ("require", "name"),
-    [("closed", "runs"), ("every-head", "heads"), ("artifacts", "artifacts"), ("counter-seal=1", "counter-seals")],
+    [("closed", "runs"), ("every-head", "heads"), ("artifacts", "artifacts")],
 )
 def test_what_is_asked_for_and_is_not_in_a_tree_is_not_established(require, name):
     ledger = small()

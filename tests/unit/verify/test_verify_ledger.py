@@ -898,10 +898,15 @@ def test_accepting_takes_a_code_out_of_the_exit_and_is_printed():
 
 
 def test_what_this_version_cannot_check_is_not_passed():
-    for word in ("artifacts", "counter-seal=2"):
-        options = parse_options(require=(word,))
-        verdict = verify_ledger(small().segments(), trust=small().trust(), options=options)
-        assert (verdict.exit, "check.unsupported" in codes(verdict)) == (3, True)
+    options = parse_options(require=("artifacts",))
+    verdict = verify_ledger(small().segments(), trust=small().trust(), options=options)
+    assert (verdict.exit, "check.unsupported" in codes(verdict)) == (3, True)
+
+
+def test_notaries_that_are_asked_for_and_of_whom_nothing_is_at_hand_are_missed():
+    options = parse_options(require=("counter-seal=2",))
+    verdict = verify_ledger(small().segments(), trust=small().trust(), options=options)
+    assert (verdict.exit, "trust.quorum" in codes(verdict)) == (4, True)
 
 
 def test_findings_are_bounded_and_counted():
