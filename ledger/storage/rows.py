@@ -82,7 +82,7 @@ class Pending:
     intent: str | None
     """For the root of a child run: the intent of the call that started it."""
     attempts: bool = False
-    """Whether it is an intent that attempts an effect."""
+    """Whether it is an intent that attempts an effect or acts under a grant."""
 
 
 def row_of(run: RunState) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ from ledger.storage.rows import (
 
 __all__ = ["State"]
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 _VARIABLES: Final = 500
 _SAVE_AFTER_COMMITS: Final = 64
 _SAVE_AFTER_CHANGES: Final = 8_192
@@ -218,12 +218,18 @@ class State:
         """Keep that a receipt bears on a topic."""
         self._changes.topics.setdefault(_topic(topic), []).append(place)
 
-    def about(self, topic: str) -> list[Place]:
-        """Return the places of the receipts that bear on a topic, in chain order; some may bear on another one."""
+    def about(self, topic: str, after: int = -1) -> list[Place]:
+        """Return the places of the receipts that bear on a topic, in chain order; some may bear on another one.
+
+        Args:
+            topic: The topic.
+            after: Only those behind this index.
+        """
         key = _topic(topic)
-        rows = self._connection().execute("SELECT idx, segment, offset FROM topics WHERE topic = ?", (key,)).fetchall()
+        query = "SELECT idx, segment, offset FROM topics WHERE topic = ? AND idx > ?"
+        rows = self._connection().execute(query, (key, after)).fetchall()
         # What changed here may have been saved meanwhile by another process.
-        return sorted({*rows, *self._changes.topics.get(key, ())})
+        return sorted({*rows, *(place for place in self._changes.topics.get(key, ()) if place[0] > after)})
 
     def places(self, raw: bytes) -> list[Place]:
         """Return the place of every receipt that shares the first eight bytes of a digest."""

@@ -1,4 +1,4 @@
-"""Topics: which entries bear on one effect, one request, one approval, so that deciding reads these and no others.
+"""Topics: which entries bear on one effect, one request, one approval, on authority, so that deciding reads these and no others.
 
 A topic is a text; the state keeps the first eight bytes of its digest beside the places of its entries, so that two topics may
 share places: whoever reads them looks at the receipts again.
@@ -16,6 +16,7 @@ from ledger.receipt import Approval, Decision, Intent, Receipt, parse_receipt
 from ledger.storage.state import State
 
 __all__ = [
+    "GRANTED",
     "STANDING",
     "answers_to",
     "attempts",
@@ -29,6 +30,8 @@ __all__ = [
 
 STANDING: Final = "standing"
 """Standing approvals."""
+GRANTED: Final = "granted"
+"""Grants, the intents under them, and what settles these; and some that settle others."""
 _ATTEMPTS: Final = "attempts "
 _WAITING: Final = b'"status":"waiting"'
 
@@ -70,12 +73,15 @@ def topics_of(state: State, facts: Facts, payload: bytes) -> tuple[str, ...]:
             intent = _parsed(facts, payload)
             assert isinstance(intent, Intent)  # noqa: S101  its facts said so
             found = () if intent.effect is None else (attempts_of(intent.effect.key),)
-            return (*found, *map(used, intent.approvals))
+            granted = () if intent.grant is None else (GRANTED,)
+            return (*found, *granted, *map(used, intent.approvals))
         case "outcome":
             pending = state.pending(facts.intent or "")
-            return (settles(pending.id),) if pending is not None and pending.attempts else ()
+            return (settles(pending.id), GRANTED) if pending is not None and pending.attempts else ()
         case "resolution":
-            return (settles(facts.intent or ""),)
+            return (settles(facts.intent or ""), GRANTED)
+        case "grant":
+            return (GRANTED,)
         case "decision" if _WAITING in payload:
             decision = _parsed(facts, payload)
             if isinstance(decision, Decision) and decision.status == "waiting":
@@ -90,8 +96,8 @@ def topics_of(state: State, facts: Facts, payload: bytes) -> tuple[str, ...]:
 
 
 def attempts(topics: Collection[str]) -> bool:
-    """Return whether a receipt with these topics attempts an effect."""
-    return any(topic.startswith(_ATTEMPTS) for topic in topics)
+    """Return whether a receipt with these topics attempts an effect, or acts under a grant: what settles it has topics too."""
+    return any(topic == GRANTED or topic.startswith(_ATTEMPTS) for topic in topics)
 
 
 def _parsed(facts: Facts, payload: bytes) -> Receipt:
