@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ledger import canonical
+from ledger.canonical import JsonObject
+from ledger.digest import digest
 from ledger.envelope import parse_envelope
 from ledger.line import ENTRY_PREFIX, parse_entry_line
 from ledger.members import Continues
-from ledger.receipt import Header, parse_receipt
+from ledger.receipt import Header, Intent, parse_receipt
 from verify.chain import Segment
 from verify.continues import check_continues
 from verify.file import verify_file
@@ -19,6 +22,7 @@ from verify.options import parse_options
 from verify.proof import RootFold, leaf_hash
 from verify.published import verify_published
 from verify.report import Verdict
+from verify.rules import RuleSources, approvers_of
 from verify.trust import Trust, parse_trust
 from verify.vectorinputs import Answer, FileInput, LedgerInput, PublishedInput, Read, SegmentInput
 
@@ -30,13 +34,25 @@ def answer_ledger(given: LedgerInput, read: Read) -> Answer:
     options = parse_options(require=given.require)
     trust = _trust_of(given)
     segments = _segments(given.segments, read)
-    verdict = verify_ledger(segments, trust=trust, memory=_memory_of(given), options=options)
+    sources = _sources(given.documents, trust)
+    verdict = verify_ledger(segments, trust=trust, memory=_memory_of(given), options=options, sources=sources)
     if given.older is not None:
         old = _segments(given.older, read)
         continues = _continued(segments)
         root = None if continues is None else _root_at(old, continues.size)
         verdict = check_continues(verdict, continues, older=verify_ledger(old, trust=trust, options=options), root=root)
     return _judged(verdict)
+
+
+def _sources(documents: tuple[str, ...], trust: Trust | None) -> RuleSources:
+    """Return what rules are re-proved with besides receipts: the texts at hand, by digest."""
+    held = {digest(each): each for each in (text.encode("utf-8") for text in documents)}
+
+    def arguments_of(intent: Intent) -> JsonObject | None:
+        data = held.get(intent.act.arguments_digest)
+        return None if data is None else canonical.decode(data)
+
+    return RuleSources(approvers_of(trust), held.get, arguments_of)
 
 
 def _segments(listed: tuple[SegmentInput, ...], read: Read) -> tuple[Segment, ...]:

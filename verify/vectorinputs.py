@@ -159,7 +159,8 @@ class SegmentInput(Member):
 class LedgerInput(Member):
     """A whole ledger: its segments, the trust in use (TOML), the note remembered for its origin, and what is asked for besides.
 
-    `older` is the ledger that it has to continue, absent where that is not asked.
+    `older` is the ledger that it has to continue, absent where that is not asked. `documents` are the texts at hand that its
+    receipts name by their SHA-256: policies, and arguments of acts.
     """
 
     segments: tuple[SegmentInput, ...] = Field(strict=False)
@@ -167,6 +168,7 @@ class LedgerInput(Member):
     memory: str | None = None
     require: tuple[str, ...] = Field(default=(), strict=False)
     older: tuple[SegmentInput, ...] | None = Field(default=None, strict=False)
+    documents: tuple[str, ...] = Field(default=(), strict=False)
 
 
 class FileInput(Member):

@@ -14,6 +14,7 @@ from vectors.makers import (
     published,
     receipts,
     rotations,
+    rules,
     trees,
     trust,
 )
@@ -32,6 +33,7 @@ FILES = (
     trees.make,
     journals.make,
     rotations.make,
+    rules.make,
     continues.make,
     bundles.make,
     carried.tlog_proofs,

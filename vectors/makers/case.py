@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-STATUS = {0: "ok", 1: "failed", 2: "refused", 3: "not_established", 4: "not_trusted", 5: "absent"}
+STATUS = {0: "ok", 1: "failed", 2: "refused", 3: "not_established", 4: "not_trusted", 5: "absent", 6: "rule_broken"}
 
 
 @dataclass

@@ -89,9 +89,15 @@ INPUTS: dict[str, dict[str, Any]] = {
         {"trust": TEXT, "memory": TEXT, "require": list_of(TEXT)},
     ),
     "ledger": shape(
-        "A ledger: segments, trust file, remembered note, what is asked for besides, segments of the ledger that it continues.",
+        "A ledger: segments, trust file, remembered note, what is asked for besides, segments of the ledger that it continues, texts of policies and arguments.",
         {"segments": list_of(SEGMENT)},
-        {"trust": TEXT, "memory": TEXT, "require": list_of(TEXT), "older": list_of(SEGMENT)},
+        {
+            "trust": TEXT,
+            "memory": TEXT,
+            "require": list_of(TEXT),
+            "older": list_of(SEGMENT),
+            "documents": list_of(TEXT),
+        },
     ),
 }
 

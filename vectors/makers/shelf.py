@@ -27,8 +27,12 @@ class Shelf:
         memory: str | None = None,
         require: tuple[str, ...] = (),
         older: Book | bytes | None = None,
+        documents: tuple[str, ...] = (),
     ) -> None:
-        """Add a ledger: a book, the bytes of its one segment, or its segments by first index; `older` is what it continues."""
+        """Add a ledger: a book, the bytes of its one segment, or its segments by first index.
+
+        `older` is what it continues, `documents` are texts that its receipts name by digest.
+        """
         input_: dict[str, object] = {"segments": self._segments(id_, given)}
         if older is not None:
             input_["older"] = self._segments(f"{id_}-older", older)
@@ -38,6 +42,8 @@ class Shelf:
             input_["memory"] = memory
         if require:
             input_["require"] = list(require)
+        if documents:
+            input_["documents"] = list(documents)
         self.out.case("ledger", id_, comment, input_, code=code, flags=flags, exit_=exit_)
 
     def _segments(self, id_: str, given: Book | bytes | Sequence[tuple[int, bytes]]) -> list[dict[str, object]]:
