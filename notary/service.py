@@ -356,7 +356,8 @@ class _Service:
         message = str(refused).encode("utf-8", "backslashreplace").decode("utf-8")
         if not json:
             if refused.status == 409:
-                return Response(f"{refused.size}\n", 409, headers, media_type=_SIZE)
+                # As a header: a media type of text would get a charset, and the protocol names none.
+                return Response(f"{refused.size}\n", 409, {**headers, "Content-Type": _SIZE})
             return Response(f"{refused.code}: {message}\n", refused.status, headers, media_type=_TEXT)
         value: canonical.JsonObject = {"schema": ERROR_SCHEMA, "code": refused.code, "message": message}
         if refused.status == 409:
