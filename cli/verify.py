@@ -54,7 +54,7 @@ _WORDS = {
         "bold yellow",
         "it holds as far as it goes, but something asked for could not be established",
     ),
-    4: ("NOT TRUSTED", "bold red", "the trust in use names another key"),
+    4: ("NOT TRUSTED", "bold red", "the trust in use names another key, or too few notaries vouch for it"),
     5: ("ABSENT", "bold yellow", "the subject is not there, or nothing known"),
     6: ("RULE BROKEN", "bold magenta", "authentic, and the receipts show that a rule was broken"),
 }
@@ -159,6 +159,22 @@ def verify(
             show_default=False,
         ),
     ] = [],
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A policy under which the calls that a foreign document records are checked again.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str],
+        typer.Option(
+            metavar="METER=AMOUNT",
+            help="A budget under which what a foreign document says was used is checked again; repeatable.",
+            show_default=False,
+        ),
+    ] = [],
     ledger: LedgerOption = None,
     json: JsonOption = False,
     trust: TrustOption = None,
@@ -172,6 +188,11 @@ def verify(
     words = (*require, *(("every-head",) if every_head else ()))
     asked = parse_options(require=words, accept=tuple(accept), bytes_only=bytes_only)
     asked = replace(asked, heads=tuple(_read_head(path) for path in head))
+    if policy is not None or budget:
+        from cli.importing import checked_under  # noqa: PLC0415  what it loads would cost every other target
+
+        under = checked_under(policy.read_bytes() if policy is not None else None, budget)
+        asked = replace(asked, policy=under.policy, limits=under.limits)
     if since not in {None, "last"}:
         raise typer.BadParameter("takes the word last", param_hint="--since")
     effort = Effort(jobs or usable_cores(), max_seconds, resume, since_last=since is not None)
@@ -291,6 +312,12 @@ def _judge_target(target: str, options: Shared, asked: Options, effort: Effort) 
             return judge_published(path, options, asked)
         from cli.whole import judge_ledger  # noqa: PLC0415  what it loads would cost every other target
 
+        if not (path / "journal").exists():
+            from cli.incoming import judge_receipt_store  # noqa: PLC0415  the same
+
+            verdict = judge_receipt_store(path, target, read_trust(options), asked)
+            if verdict is not None:
+                return verdict
         return judge_ledger(path, options, asked, effort)
     if path.exists():
         from cli.foreign import judge_path  # noqa: PLC0415  what it loads would cost every other target

@@ -41,8 +41,8 @@ __all__ = ["AnswerError", "NotaryClient", "UnreachableError", "check_url", "post
 
 _TOKEN = re.compile(r"[!-~]{1,512}")
 _MAX_ANSWER_BYTES: Final = 16 << 20
-_ATTEMPTS: Final = 4
-_FIRST_PAUSE_S: Final = 0.5
+_ATTEMPTS: Final = 3
+_FIRST_PAUSE_S: Final = 0.25
 _MAX_PAUSE_S: Final = 8.0
 _ANSWER_WITHIN_MS: Final = 120_000
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)

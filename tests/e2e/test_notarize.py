@@ -1,0 +1,311 @@
+"""`ledger notarize` against a notary that runs: asked, kept, shown, carried away, judged by somebody else without a network."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from ledger.bundle import CarriedHead, CarriedSeal, parse_bundle
+from ledger.checkpoint import head_of
+from ledger.note import parse_note
+from tests.reference.notaries import Notary, no_network, with_environment
+from tests.reference.people import Person, copy, cut
+from verify.sealed import verify_sealed
+
+
+@pytest.fixture(scope="module")
+def notary(tmp_path_factory) -> Notary:
+    return Notary.made(tmp_path_factory.mktemp("notary"))
+
+
+@pytest.fixture(scope="module")
+def url(notary):
+    service = notary.served()
+    yield service.url
+    if service.process.poll() is None:
+        service.stop()
+
+
+@pytest.fixture
+def owner(tmp_path):
+    return Person(tmp_path / "owner")
+
+
+@pytest.fixture
+def auditor(tmp_path):
+    return Person(tmp_path / "auditor")
+
+
+@pytest.fixture
+def folder(tmp_path, owner):
+    path = tmp_path / "ledger"
+    assert owner("init", path).exit == 0
+    owner.record(path)
+    return path
+
+
+def sealed(folder: Path) -> Path:
+    """Return the only sealed document beside a ledger."""
+    (path,) = (
+        each for each in (folder / "notary/seals").iterdir() if each.name.count(".") == 1 and each.suffix == ".json"
+    )
+    return path
+
+
+def test_a_run_is_counter_sealed_and_judged_offline_in_another_home(notary, url, folder, owner, auditor, tmp_path):
+    done = notary.asked_by(owner, url, "--json", "-L", folder, "notarize")
+    assert done.exit == 0, (done.out, done.err)
+    (result,) = done.json["results"]
+    assert (result["by"], result["key"], result["mode"], result["pinned"]) == (
+        notary.name, notary.seal_key, "digest_only", False,
+    )  # fmt: skip
+    assert done.json["pending"] == []
+    assert "counter-seal by notary.example.org" in owner("-L", folder, "show", "latest").out
+    assert owner("-L", folder, "prove", "-o", tmp_path / "bundle.json").exit == 0
+    notary.pinned_by(auditor.trusts(folder))
+    with no_network():
+        for command in (
+            ["verify", "--notary", sealed(folder), "--notary-key", notary.pem],
+            ["verify", "--notary", sealed(folder)],
+            ["verify", sealed(folder)],
+            ["verify", "--require", "counter-seal=1", tmp_path / "bundle.json"],
+        ):
+            done = auditor(*command)
+            assert done.exit == 0, (command, done.out)
+    verdict = auditor.verify(tmp_path / "bundle.json").json
+    assert verdict["time"]["not_after"] == {"time": result["issued_at"], "by": notary.name, "kind": "counter-seal"}
+    # Two notaries were not asked, and one does not count twice.
+    assert auditor.verify("--require", "counter-seal=2", tmp_path / "bundle.json").exit == 4
+
+
+def test_no_bit_of_the_sealed_document_can_change(notary, url, folder, owner):
+    assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 0
+    data = sealed(folder).read_bytes()
+    assert verify_sealed(data, subject="x", trust=None, keys=[notary.seal_key]).exit == 0
+    for position in range(len(data)):
+        for bit in (1, 2, 4, 8, 16, 32, 64, 128):
+            changed = data[:position] + bytes([data[position] ^ bit]) + data[position + 1 :]
+            assert verify_sealed(changed, subject="x", trust=None, keys=[notary.seal_key]).exit in {1, 3, 4, 5}, (
+                position
+            )
+    for changed in (data + b"\n", data[:-1], b" " + data):
+        assert verify_sealed(changed, subject="x", trust=None, keys=[notary.seal_key]).exit in {1, 5}
+
+
+def test_a_notary_that_nobody_pinned_is_noted_and_counts_for_nothing(notary, url, folder, owner):
+    assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 0
+    done = owner("-L", folder, "verify", "--json", "latest")
+    assert (done.exit, done.check("counter-seals")["code"]) == (0, "trust.notary_unpinned")
+    assert done.check("counter-seals")["status"] == "not_checked"
+    done = owner("-L", folder, "verify", "--json", "--require", "counter-seal=1", "latest")
+    assert (done.exit, "trust.quorum" in done.codes) == (4, True)
+    done = owner("verify", "--json", "--notary", sealed(folder))
+    assert (done.exit, done.codes & {"trust.notary_unpinned"}) == (3, {"trust.notary_unpinned"})
+
+
+def test_another_key_under_a_pinned_name_is_not_trusted(notary, url, folder, owner, auditor, tmp_path):
+    assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 0
+    assert owner("-L", folder, "prove", "-o", tmp_path / "bundle.json").exit == 0
+    other = Notary.made(tmp_path / "other")
+    assert other.name == notary.name
+    other.pinned_by(auditor.trusts(folder))
+    for command in ([tmp_path / "bundle.json"], ["--notary", sealed(folder)]):
+        done = auditor.verify(*command)
+        assert (done.exit, "trust.notary_mismatch" in done.codes) == (4, True)
+    assert auditor("verify", "--notary", sealed(folder), "--notary-key", other.pem).exit == 4
+    # Nor is such an answer kept.
+    other.pinned_by(owner)
+    done = notary.asked_by(owner, url, "-L", folder, "notarize", folder_receipt(folder, owner, 0))
+    assert (done.exit, "not what is pinned" in done.err) == (4, True)
+
+
+def folder_receipt(folder: Path, owner: Person, index: int) -> str:
+    return owner.open(folder).reader.at(index).entry.receipt
+
+
+def test_the_same_submission_gives_the_same_seal_and_one_file(notary, url, folder, owner):
+    for _ in range(2):
+        assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 0
+    first = sealed(folder).read_bytes()
+    owner.record(folder)
+    receipt = "sha256:" + sealed(folder).name[:64]
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", receipt).exit == 0
+    assert sealed(folder).read_bytes() == first
+
+
+def test_a_head_is_cosigned_and_counts_for_everything_below_it(notary, url, folder, owner, auditor, tmp_path):
+    notary.pinned_by(owner)
+    first = owner.open(folder).reader.head()
+    done = notary.asked_by(owner, url, "--json", "-L", folder, "notarize", "--head")
+    assert done.exit == 0, done.err
+    (result,) = done.json["results"]
+    assert (result["size"], result["by"], result["pinned"]) == (first.size, [notary.name], [notary.name])
+    note = Path(result["file"]).read_bytes()
+    assert [line.name for line in parse_note(note).signatures] == [first.origin, notary.name]
+    early = owner("-L", folder, "log", "--json").json[0]["receipt"]
+    assert owner("-L", folder, "verify", "--require", "counter-seal=1").exit == 0
+    owner.record(folder)
+    # The second time it is asked from what it remembers, with a consistency proof.
+    done = owner("-L", folder, "verify", "--json", "--require", "counter-seal=1")
+    assert (done.exit, done.codes & {"trust.quorum"}) == (4, {"trust.quorum"})
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", "--head").exit == 0
+    owner.record(folder)
+    late = owner("-L", folder, "log", "--json").json[0]["receipt"]
+    notary.pinned_by(auditor.trusts(folder))
+    for name, receipt, expected in (("early", early, 0), ("late", late, 4)):
+        path = tmp_path / f"{name}.json"
+        assert owner("-L", folder, "prove", receipt, "-o", path).exit == 0
+        done = auditor.verify("--require", "counter-seal=1", path)
+        assert done.exit == expected, done.out
+        bounds = done.json["time"]
+        assert set(bounds) == ({"not_after"} if name == "early" else {"not_before"})
+        assert all(each["kind"] == "cosignature" for each in bounds.values())
+    assert all(
+        isinstance(each, CarriedHead) for each in parse_bundle((tmp_path / "early.json").read_bytes()).counter_seals
+    )
+
+
+def test_a_cosigned_head_and_a_tlog_proof_show_their_cosigners(notary, url, folder, owner, auditor, tmp_path):
+    notary.pinned_by(owner)
+    notary.pinned_by(auditor.trusts(folder))
+    done = notary.asked_by(owner, url, "--json", "-L", folder, "notarize", "--head")
+    note = Path(done.json["results"][0]["file"])
+    assert auditor.verify("--require", "counter-seal=1", note).exit == 0
+    data = note.read_bytes()
+    line = data.rindex(b" ") + 20
+    (tmp_path / "altered").write_bytes(
+        data[:line] + (b"A" if data[line : line + 1] != b"A" else b"B") + data[line + 1 :]
+    )
+    done = auditor.verify("--require", "counter-seal=1", tmp_path / "altered")
+    assert (done.exit, "cosignature.invalid" in done.codes) == (1, True)
+    (tmp_path / "bare").write_bytes(data[: data.rindex(b"\xe2\x80\x94")])
+    assert auditor.verify("--require", "counter-seal=1", tmp_path / "bare").exit == 4
+    assert auditor.verify(tmp_path / "bare").exit == 0
+
+
+def test_in_full_the_notary_verifies_the_run_itself(notary, url, folder, owner, auditor, tmp_path):
+    done = notary.asked_by(
+        owner, url, "-L", folder, "notarize", "--full", "--publish", "-o", tmp_path / "document.json"
+    )
+    assert done.exit == 0, done.err
+    assert "verdict       exit 0" in done.out
+    assert "published     yes" in done.out
+    assert (tmp_path / "document.json").read_bytes() == sealed(folder).read_bytes()
+    assert auditor("verify", "--notary", tmp_path / "document.json", "--notary-key", notary.pem).exit == 0
+    # The proof of the notary's own record verifies under the log key of the notary's own ledger.
+    auditor.trusts(notary.folder / "ledger")
+    assert auditor("verify", tmp_path / "document.json.tlog-proof").exit == 0
+
+
+def test_without_an_answer_the_request_waits_and_is_drained_later(tmp_path, folder, owner):
+    notary = Notary.made(tmp_path / "late", "late.example.org")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    done = notary.asked_by(owner, url, "-L", folder, "notarize")
+    assert (done.exit, "pending" in done.out) == (3, True)
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", "--head").exit == 3
+    listed = owner("--json", "-L", folder, "notarize", "--list").json["pending"]
+    assert [(each["notary"], each["attempts"], each["last"]) for each in listed] == [(url, 1, "notary.unreachable")] * 2
+    assert all(each["waiting_s"] < 60 for each in listed)
+    shown = owner("-L", folder, "show", "latest").out
+    assert "counter-seal pending for" in shown
+    assert owner("-L", folder, "verify", "latest").exit == 0
+    # Asking again does not make another line, and what is asked stays through it all.
+    assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 3
+    assert len(owner("--json", "-L", folder, "notarize", "--list").json["pending"]) == 2
+    for path in owner.home.rglob("*"):
+        assert not path.is_file() or notary.token.encode() not in path.read_bytes()
+    # It runs now, on the port that was asked.
+    import tests.reference.submissions as submissions
+
+    service = submissions.Service(notary.folder, notary.operator.home, "--port", str(port))
+    try:
+        done = with_environment(
+            owner, {"LEDGER_NOTARY_TOKEN": notary.token}, "--json", "-L", folder, "notarize", "--pending"
+        )
+        assert (done.exit, done.json["pending"]) == (0, []), done.err
+        assert len(done.json["results"]) == 2
+    finally:
+        service.stop()
+    assert owner("--json", "-L", folder, "notarize", "--list").json == {"pending": []}
+    assert "counter-seal by late.example.org" in owner("-L", folder, "show", "latest").out
+
+
+def test_a_refusal_says_what_helps_and_is_not_sent_again(notary, url, folder, owner):
+    done = notary.asked_by(owner, url, "-L", folder, "notarize", token="rln_0000000000000000_" + "A" * 43)
+    assert (done.exit, "401" in done.err, "LEDGER_NOTARY_TOKEN" in done.err) == (2, True, True)
+    listed = owner("--json", "-L", folder, "notarize", "--list").json["pending"]
+    assert [(each["attempts"], each["last"]) for each in listed] == [(1, "token.unknown")]
+    done = notary.asked_by(owner, url, "-L", folder, "notarize", "--pending")
+    assert (done.exit, "counter-seal" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "said"),
+    [
+        (["--notary", "http://notary.example.org"], {}, "neither HTTPS nor on this machine"),
+        (["--notary", "http://127.0.0.1.example.org"], {}, "neither HTTPS"),
+        (["--notary", "ftp://127.0.0.1"], {}, "expected https"),
+        (["--notary", "http://user@127.0.0.1"], {}, "expected https"),
+        ([], {}, "no notary is named"),
+        (["--head", "--pending"], {}, "do not go together"),
+        (["--head", "--full"], {}, "goes without"),
+        (
+            ["--notary", "http://127.0.0.1:1", "--notary", "http://127.0.0.1:2"],
+            {"LEDGER_NOTARY_TOKEN": "x"},
+            "one token for 2 notaries",
+        ),
+        (["--notary", "http://127.0.0.1:1"], {"LEDGER_NOTARY_TOKEN": "a b"}, "characters that no token has"),
+    ],
+)
+def test_what_must_not_be_asked_is_refused(folder, owner, arguments, environment, said):
+    done = with_environment(owner, environment, "-L", folder, "notarize", *arguments)
+    assert (done.exit, said in done.err) == (2, True), done.err
+
+
+def test_an_owner_whose_ledger_was_cut_or_rewritten_is_told_what_the_notary_remembers(
+    notary, url, folder, owner, tmp_path
+):
+    backup = copy(folder, tmp_path / "backup")
+    owner.record(folder)
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", "--head").exit == 0
+    cut(backup, lines=2)
+    done = notary.asked_by(owner, url, "-L", backup, "notarize", "--head")
+    assert (done.exit, "head.shorter" in done.err) == (1, True), done.err
+    second = copy(folder, tmp_path / "second")
+    cut(second, lines=4)
+    owner.forget()
+    for _ in range(3):
+        owner.record(second, "another")
+    for what in (["--head"], []):
+        done = notary.asked_by(owner, url, "-L", second, "notarize", *what)
+        assert (done.exit, "head.forked" in done.err) == (1, True), done.err
+    # The two signed histories are kept as a proof for anybody.
+    proofs = list((owner.places.state / "equivocations").iterdir())
+    assert proofs
+    assert all(Person(tmp_path / "other").trusts(folder).verify(proof).exit == 1 for proof in proofs[:1])
+
+
+def test_a_bundle_carries_the_seal_of_its_subject_and_the_proof_from_the_head_it_names(
+    notary, url, folder, owner, tmp_path
+):
+    assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 0
+    receipt = "sha256:" + sealed(folder).name[:64]
+    owner.record(folder)
+    owner.record(folder)
+    assert owner("-L", folder, "prove", receipt, "-o", tmp_path / "bundle.json").exit == 0
+    data = (tmp_path / "bundle.json").read_bytes()
+    (carried,) = parse_bundle(data).counter_seals
+    assert isinstance(carried, CarriedSeal)
+    assert carried.document == sealed(folder).read_bytes()
+    assert carried.consistency
+    size = json.loads(carried.document)["payload"]["size"]
+    assert size < head_of(parse_bundle(data).checkpoint).size
+    # Made again, it is the same file.
+    assert owner("-L", folder, "prove", receipt, "-o", tmp_path / "again.json").exit == 0
+    assert (tmp_path / "again.json").read_bytes() == data
