@@ -42,6 +42,8 @@ _HOMES: Final = {
     "hold": "hold",
     "notarize": "notarize",
     "notary": "notary",
+    "sql": "sql",
+    "index": "index",
     "restore": "restore",
     "publish": "publish",
     "vectors": "vectors",

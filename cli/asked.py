@@ -1,0 +1,205 @@
+"""What stands beside the rows of an answer: which verified heads they are over, proofs, Parquet, and the exit code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from cli.refs import whole_run
+from cli.text import escape, say, short
+from ledger.bundle import print_bundle
+from ledger.digest import is_digest
+from ledger.errors import LedgerError, NotFoundError, clip
+from ledger.index.asking import Answer, QueryError, ask
+from ledger.index.session import Session, Source
+from ledger.storage.durable import replace
+from ledger.storage.evidence import gather
+from ledger.storage.reader import Reader
+from verify.codes import CODES, worst
+
+__all__ = ["Footer", "exit_of_answer", "footers", "parquet_members", "prove_rows", "read_values"]
+
+_VALUE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_MAX_PROOFS: Final = 1_000
+_WORDS: Final = {
+    0: "verified",
+    1: "DOES NOT HOLD",
+    3: "not established",
+    4: "NOT TRUSTED",
+    5: "absent",
+    6: "authentic, a rule was broken",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What is said of one ledger: its verified head and coverage, whether its signer is pinned, how far behind the index is."""
+
+    ledger: str
+    status: str
+    exit: int
+    codes: tuple[str, ...]
+    head_size: int | None
+    head_root: str | None
+    end_index: int
+    left_out: int
+    log_pinned: bool
+    issuers_pinned: bool
+    trust: str | None
+    behind: int | None
+
+    def to_value(self) -> dict[str, object]:
+        """Return it as a JSON value."""
+        return {
+            "ledger": self.ledger,
+            "status": self.status,
+            "exit": self.exit,
+            "codes": list(self.codes),
+            "head": None if self.head_size is None else {"size": self.head_size, "root": self.head_root},
+            "coverage": {"from": 0, "to": self.end_index, "left_out": self.left_out},
+            "signer_pinned": self.log_pinned,
+            "issuers_pinned": self.issuers_pinned,
+            "trust": self.trust,
+            "behind": self.behind,
+        }
+
+    def say(self) -> None:
+        """Say it on standard error."""
+        root = "" if self.head_root is None else f" root {short(self.head_root)}"
+        parts = [
+            f"{escape(self.ledger)}: {_WORDS.get(self.exit, self.status)}",
+            f"head size {self.head_size:,}{root}" if self.head_size is not None else "no head",
+            f"entries 0 to {self.end_index:,} indexed" + (f" but {self.left_out:,}" if self.left_out else ""),
+            "signer pinned" if self.log_pinned else "signer NOT pinned",
+        ]
+        if self.behind:
+            parts.append(f"{self.behind:,} entries came since")
+        say("; ".join(parts), style="bold red" if self.exit in {1, 4} else "dim" if self.exit == 0 else "yellow")
+        for code in self.codes:
+            say(f"  {code}: {CODES[code].meaning if code in CODES else ''}")
+        if self.codes:
+            say("  what was found stands in the table findings")
+
+
+def footers(connection: Session, sources: Sequence[Source], accepted: tuple[str, ...]) -> list[Footer]:
+    """Return what is said of each ledger of a session; `accepted` are codes that do not count."""
+    found = []
+    for source in sources:
+        row = _one(connection, "SELECT * FROM index_state WHERE ledger = ?", source.ledger)
+        checks = connection.execute(
+            'SELECT code, "exit" FROM checks WHERE ledger = ? AND "exit" <> 0 AND code IS NOT NULL', [source.ledger]
+        ).fetchall()
+        counted = [(code, each) for code, each in checks if code not in accepted]
+        codes = tuple(dict.fromkeys(code for code, each in counted if each != 6))
+        end = int(row["end_index"])
+        found.append(
+            Footer(
+                source.ledger,
+                str(row["status"]),
+                worst(each for _, each in counted),
+                codes,
+                row["head_size"],
+                row["head_root"],
+                end,
+                int(row["left_out"]),
+                bool(row["log_pinned"]),
+                bool(row["issuers_pinned"]),
+                row["trust_source"],
+                _behind(source, row["head_size"]),
+            )
+        )
+    return found
+
+
+def exit_of_answer(found: Sequence[Footer], *, rows: bool) -> int:
+    """Return the exit code of an answer.
+
+    It is that of the verdicts, but that a broken rule is no reason to doubt an answer; `rows` says that rows came which must not.
+    """
+    return worst([*(0 if each.exit == 6 else each.exit for each in found), 6 if rows else 0])
+
+
+def read_values(words: Sequence[str]) -> dict[str, object]:
+    """Return the parameters of a query: texts, which the query casts to what it needs."""
+    found: dict[str, object] = {}
+    for word in words:
+        match = _VALUE.fullmatch(word)
+        if match is None:
+            raise typer.BadParameter(f"got {clip(word)}, expected NAME=VALUE", param_hint="-p")
+        found[match[1]] = match[2]
+    return found
+
+
+def prove_rows(answer: Answer, folders: Mapping[str, Path], into: Path) -> tuple[Answer, list[str]]:
+    """Return the answer and the files of the bundles that were written for its rows, one for each receipt.
+
+    Raises:
+        QueryError: no column `receipt`, or more than 1,000 receipts.
+    """
+    if "receipt" not in answer.columns:
+        raise QueryError("prove: the rows have no column `receipt`", code="sql.nothing_to_prove")
+    at = answer.columns.index("receipt")
+    ledger = answer.columns.index("ledger") if "ledger" in answer.columns else None
+    rows = list(answer.rows)
+    wanted = dict.fromkeys((row[at], None if ledger is None else row[ledger]) for row in rows if row[at] is not None)
+    if len(wanted) > _MAX_PROOFS:
+        raise QueryError(f"prove: got {len(wanted):,} receipts, expected at most {_MAX_PROOFS:,}", code="sql.too_many")
+    into.mkdir(parents=True, exist_ok=True)
+    files = []
+    readers = {origin: Reader(folder) for origin, folder in folders.items()}
+    for receipt, origin in wanted:
+        if not isinstance(receipt, str) or not is_digest(receipt):
+            raise QueryError(f"prove: {clip(receipt)} is no receipt id", code="sql.nothing_to_prove")
+        bundle = _bundle([readers[origin]] if origin in readers else list(readers.values()), receipt)
+        file = into / f"{receipt[7:]}.bundle.json"
+        replace(file, bundle, durable=False)
+        files.append(str(file))
+    say(f"wrote {len(files):,} bundles into {escape(str(into))}; each verifies alone: ledger verify FILE")
+    return Answer(answer.columns, answer.types, iter(rows)), files
+
+
+def _bundle(readers: Sequence[Reader], receipt: str) -> bytes:
+    missing: LedgerError | None = None
+    for reader in readers:
+        try:
+            return print_bundle(gather(reader, whole_run(reader, receipt)))
+        except NotFoundError as error:
+            missing = error
+    assert missing is not None  # noqa: S101  there is a reader
+    raise missing
+
+
+def parquet_members(found: Sequence[Footer]) -> dict[str, str]:
+    """Return what a Parquet file says of each ledger in its own metadata: head, range, and what it was verified to."""
+    return {"receipt-ledger": "1"} | {
+        f"ledger.{number}.{name}": str(value)
+        for number, each in enumerate(found)
+        for name, value in (
+            ("origin", each.ledger),
+            ("head_size", each.head_size),
+            ("head_root", each.head_root),
+            ("first_index", 0),
+            ("end_index", each.end_index),
+            ("left_out", each.left_out),
+            ("status", each.status),
+            ("signer_pinned", each.log_pinned),
+        )
+    }
+
+
+def _one(connection: Session, query: str, *values: object) -> dict[str, Any]:
+    answer = ask(connection, query, values)
+    return dict(zip(answer.columns, next(answer.rows), strict=True))
+
+
+def _behind(source: Source, size: int | None) -> int | None:
+    """Return how many entries the ledger has by now that the index has not; None where that cannot be told."""
+    try:
+        return max(0, Reader(source.folder).head().size - (size or 0))
+    except (LedgerError, OSError):
+        return None

@@ -1,0 +1,140 @@
+"""`ledger sql`: ask in SQL over verified receipts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from cli.asked import Footer, exit_of_answer, footers, parquet_members, prove_rows, read_values
+from cli.indexing import bring_up_to_date
+from cli.options import JsonOption, TrustOption, shared
+from cli.rows import print_csv, print_table, row_values
+from cli.text import print_json
+from ledger.index.asking import Answer, ask, within
+from ledger.index.parquet import write_parquet
+from ledger.index.session import open_session
+from ledger.storage.clock import now
+from verify.report import accept_codes
+
+__all__ = ["register"]
+
+_Format: TypeAlias = Literal["table", "csv", "json", "parquet"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(sql)
+
+
+def sql(
+    context: typer.Context,
+    query: Annotated[
+        str | None, typer.Argument(metavar="[QUERY]", help="One SELECT; - for standard input.", show_default=False)
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", metavar="FILE", help="Read the query from here.", show_default=False)
+    ] = None,
+    values: Annotated[
+        list[str],
+        typer.Option(
+            "-p", "--param", metavar="NAME=VALUE", help="What $NAME stands for in it; repeatable.", show_default=False
+        ),
+    ] = [],
+    format_: Annotated[_Format, typer.Option("--format", help="How rows are printed.")] = "table",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where Parquet is written.", show_default=False),
+    ] = None,
+    prove: Annotated[
+        Path | None,
+        typer.Option(
+            "--prove",
+            metavar="DIR",
+            help="Write a bundle into DIR for each receipt that the rows name in a column `receipt`.",
+            show_default=False,
+        ),
+    ] = None,
+    fail_on_rows: Annotated[
+        bool,
+        typer.Option("--fail-on-rows", help="Exit 6 if there are rows: for queries that look for what must not be."),
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=0, metavar="S", help="Stop after S seconds, 0 for never.")] = 60.0,
+    accept: Annotated[
+        list[str],
+        typer.Option(
+            metavar="CODE", help="A code of the verdict that shall not count for the exit.", show_default=False
+        ),
+    ] = [],
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Take any statement, reach files and network; the index stays as it is.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Processes that verify what is new.", show_default=False),
+    ] = None,
+    ledger: Annotated[
+        list[Path],
+        typer.Option(
+            "-L",
+            "--ledger",
+            metavar="DIR",
+            help="The ledger's folder; several for one question to all of them.",
+            show_default=False,
+        ),
+    ] = [],
+    json: JsonOption = False,
+    trust: TrustOption = None,
+) -> None:
+    """Ask in SQL. What is new in the ledger is verified and indexed first; what fails is not there, and the exit says so.
+
+    The tables are described in docs/reference/sql.md. Nothing can be written: no files, no network, no settings.
+    """
+    options = shared(context, ledger[0] if ledger else None, json=json, trust=trust)
+    accepted = accept_codes(accept)
+    text = _query(query, file)
+    parameters = read_values(values)
+    if (format_ == "parquet") != (output is not None):
+        raise typer.BadParameter("goes with --format parquet, and that with it", param_hint="-o")
+    if format_ == "parquet" and (prove is not None or options.json):
+        raise typer.BadParameter("goes without --prove and --json", param_hint="--format parquet")
+    sources = [bring_up_to_date(folder, options, jobs=jobs).source for folder in ledger or [options.folder()]]
+    asked_at = now().replace("T", " ").removesuffix("Z")
+    writable = () if output is None else (output,)
+    connection = open_session(sources, asked_at=asked_at, unsafe=unsafe, writable=writable)
+    folders = {each.ledger: each.folder for each in sources}
+    with connection, within(connection, timeout):
+        found = footers(connection, sources, accepted)
+        if output is not None:
+            count = write_parquet(connection, text, parameters, output, members=parquet_members(found), folders=folders)
+        else:
+            answer = ask(connection, text, parameters, folders=folders, unsafe=unsafe)
+            count = _print(answer, format_, found, folders, prove=prove, json=options.json)
+    if not options.json:
+        for each in found:
+            each.say()
+    raise typer.Exit(exit_of_answer(found, rows=fail_on_rows and count > 0))
+
+
+def _query(query: str | None, file: Path | None) -> str:
+    if (query is None) == (file is None):
+        raise typer.BadParameter("give a query, or -f FILE")
+    if file is not None:
+        return file.read_text(encoding="utf-8")
+    return sys.stdin.read() if query == "-" else str(query)
+
+
+def _print(
+    answer: Answer, format_: _Format, found: list[Footer], folders: dict[str, Path], *, prove: Path | None, json: bool
+) -> int:
+    """Print an answer; return how many rows it has."""
+    proved: list[str] = []
+    if prove is not None:
+        answer, proved = prove_rows(answer, folders, prove)
+    if json or format_ == "json":
+        rows = list(row_values(answer))
+        print_json({"rows": rows, "ledgers": [each.to_value() for each in found], "proofs": proved} if json else rows)
+        return len(rows)
+    return print_csv(answer) if format_ == "csv" else print_table(answer)

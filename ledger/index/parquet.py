@@ -1,0 +1,56 @@
+"""Rows of a query written as Parquet, with what they were verified against in the file's own metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+
+from ledger.index.artifacts import is_asked, look_up
+from ledger.index.asking import QueryError, check_statement
+from ledger.index.session import Session
+
+__all__ = ["write_parquet"]
+
+
+def write_parquet(
+    connection: Session,
+    text: str,
+    values: Mapping[str, object],
+    output: Path,
+    *,
+    members: Mapping[str, str],
+    folders: Mapping[str, Path],
+) -> int:
+    """Write the rows of a query as Parquet; return how many.
+
+    Args:
+        connection: a session that may write `output`.
+        text: one statement that only reads.
+        values: what stands for `$name`.
+        output: the file, replaced where it is there.
+        members: what is kept in the file's key-value metadata.
+        folders: origin -> the ledger's folder, to look artifacts up where the query asks for them.
+
+    Raises:
+        QueryError: it is refused, or cannot be carried out.
+    """
+    statement = check_statement(connection, text)
+    metadata = ", ".join(f"{_quoted(name)}: {_quoted(value)}" for name, value in members.items())
+    query = statement.query.strip().rstrip(";")
+    try:
+        if is_asked(connection, statement, values):
+            look_up(connection, folders)
+        rows = connection.execute(
+            f"COPY (\n{query}\n) TO {_quoted(str(output.absolute()))} "
+            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})",
+            values or None,
+        ).fetchall()
+    except duckdb.Error as error:
+        raise QueryError(f"sql: {error}", code="sql.failed") from error
+    return int(rows[0][0])
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

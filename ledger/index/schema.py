@@ -1,0 +1,44 @@
+"""All tables and views of the index, in the order of the documentation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledger.index import acts, record, standing, state, viewbudgets, viewruns, viewstanding
+from ledger.index.columns import Stored, View
+
+__all__ = ["PUBLIC", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS"]
+
+SCHEMA_VERSION: Final = 1
+"""Changes with every change of a stored table: an index of another one is made anew."""
+
+STORED: Final[tuple[Stored, ...]] = (*record.TABLES, *acts.TABLES, *standing.TABLES)
+"""Filled from receipts."""
+
+STATE: Final[tuple[Stored, ...]] = state.TABLES
+"""Written by whoever verified."""
+
+_FINDINGS: Final = View(
+    "findings",
+    "The checks that did not hold or could not be made; what they speak of is not indexed where they failed.",
+    next(each for each in STATE if each.name == "checks").columns,
+    "SELECT * FROM stored.checks WHERE status <> 'ok' AND asked",
+)
+
+VIEWS: Final[tuple[View, ...]] = (_FINDINGS, *viewruns.VIEWS, *viewbudgets.VIEWS, *viewstanding.VIEWS)
+"""In an order in which each may use those before it."""
+
+
+def _plain(table: Stored) -> View:
+    """Return a stored table as it is shown."""
+    return View(table.name, table.says, table.columns, f"SELECT * FROM stored.{table.name}")
+
+
+_ORDER: Final = (
+    "index_state", "findings", "checks", "receipts", "entries", "heads", "runs", "run_tree", "calls", "edges", "decisions",
+    "deviations", "limits", "policies", "charges", "spend", "budgets", "approvals", "effects", "evaluations", "grants", "artifacts",
+    "removals", "keys", "seals", "counter_seals", "imports", "anomalies",
+)  # fmt: skip
+_ALL: Final = {each.name: each for each in (*(_plain(each) for each in (*STATE, *STORED) if each.public), *VIEWS)}
+PUBLIC: Final[tuple[View, ...]] = tuple(_ALL[name] for name in _ORDER if name in _ALL)
+"""What a query sees."""

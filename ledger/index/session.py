@@ -1,0 +1,120 @@
+"""A connection to ask one or several indices: the views of the schema over their tables, read-only and locked down.
+
+The connection is a database in memory that attaches each index read-only, so nothing that is asked can change one. Locked
+down means: no files, no network, no extensions, no settings; and only statements that read are taken (`ledger.index.asking`).
+
+Source: docs/reference/sql.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import duckdb
+
+from ledger.errors import LedgerError
+from ledger.index.artifacts import LOOKED_UP
+from ledger.index.columns import Column, quoted
+from ledger.index.schema import PUBLIC, STATE, STORED, VIEWS
+
+__all__ = ["Session", "Source", "open_session"]
+
+Session: TypeAlias = duckdb.DuckDBPyConnection
+"""A connection to ask."""
+
+_SETTINGS: Final = {
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "temp_directory": "''",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An index to ask, the origin of its ledger, and the ledger's folder, where artifacts are looked up."""
+
+    path: Path
+    ledger: str
+    folder: Path
+
+
+def open_session(
+    sources: Sequence[Source], *, asked_at: str, unsafe: bool = False, writable: Sequence[Path] = (), threads: int = 0
+) -> Session:
+    """Return a connection that sees the views of the schema over all sources.
+
+    Args:
+        sources: the indices; each ledger at most once.
+        asked_at: the time that states are asked for, such as `2026-11-30 09:15:00.123`.
+        unsafe: leave the connection open to files, network and settings; the indices stay read-only.
+        writable: files that may be written all the same.
+        threads: how many threads, 0 for one a core.
+
+    Raises:
+        LedgerError: two sources of one ledger.
+        duckdb.Error: an index cannot be read.
+    """
+    connection = duckdb.connect(":memory:")
+    try:
+        for name, value in _SETTINGS.items():
+            connection.execute(f"SET {name} = {value}")
+        if threads:
+            connection.execute(f"SET threads = {threads}")
+        connection.execute(f"SET memory_limit = '{_half_of_memory()} bytes'")
+        _attach(connection, sources)
+        connection.execute(f"CREATE TABLE {LOOKED_UP} (ledger VARCHAR, digest VARCHAR, state VARCHAR, content JSON)")
+        _add_views(connection, asked_at)
+        if not unsafe:
+            _lock(connection, writable)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _attach(connection: Session, sources: Sequence[Source]) -> None:
+    known = [each.ledger for each in sources]
+    for name in known:
+        if known.count(name) > 1:
+            raise LedgerError(f"sql: {name} was named twice", code="usage.ledger_twice", hint="name each ledger once")
+    for number, each in enumerate(sources):
+        path = str(each.path).replace("'", "''")
+        connection.execute(f"ATTACH '{path}' AS l{number} (READ_ONLY)")
+    connection.execute("CREATE SCHEMA stored")
+    for table in (*STATE, *STORED):
+        parts = " UNION ALL ".join(f"SELECT * FROM l{number}.main.{table.name}" for number in range(len(sources)))
+        connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
+
+
+def _add_views(connection: Session, asked_at: str) -> None:
+    moment = f"TIMESTAMP '{asked_at}'"
+    done = set()
+    for view in (*VIEWS, *PUBLIC):
+        if view.name in done:
+            continue
+        done.add(view.name)
+        names = ", ".join(quoted(each.name) for each in view.columns)
+        inner = view.select.replace("{asked_at}", moment)
+        connection.execute(f"CREATE VIEW {view.name} AS SELECT {_typed(view.columns)} FROM ({inner}) AS v({names})")
+
+
+def _typed(columns: Sequence[Column]) -> str:
+    return ", ".join(f"CAST({quoted(each.name)} AS {each.type}) AS {quoted(each.name)}" for each in columns)
+
+
+def _lock(connection: Session, writable: Sequence[Path]) -> None:
+    if writable:
+        paths = ", ".join("'" + str(path.absolute()).replace("'", "''") + "'" for path in writable)
+        connection.execute(f"SET allowed_paths = [{paths}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _half_of_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -1,0 +1,179 @@
+"""Views of limits, policies and what was spent. Source: docs/spec/rules/budgets.md."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledger.index.columns import Column, View
+from ledger.index.record import DIGEST, LEDGER, RECEIPT, RUN, UTC
+from ledger.index.viewruns import ACTOR
+
+__all__ = ["VIEWS"]
+
+_METER: Final = Column("meter", "VARCHAR", "What is counted, with its unit in its name.", "meter")
+
+VIEWS: Final = (
+    View(
+        "limits",
+        "Limits of runs and grants, and when they were in force.",
+        (
+            LEDGER,
+            Column("holder", "VARCHAR", "`run` or `grant`.", "word"),
+            Column("holder_id", "VARCHAR", "Run id or receipt id of the grant.", DIGEST),
+            _METER,
+            Column("limit_amount", "BIGINT", "Nothing beyond this is admitted.", "by its meter"),
+            Column("grace_amount", "BIGINT", "How far one act that was admitted may go beyond.", "by its meter"),
+            Column("soft_amount", "BIGINT", "An act that passes this needs an approval.", "by its meter"),
+            Column("since", "TIMESTAMP", "When it was recorded.", UTC),
+            Column("until", "TIMESTAMP", "When its run closed, or its grant was revoked or expired; NULL where still in force.", UTC),
+            RECEIPT,
+        ),
+        """
+        SELECT l.ledger, CASE l.kind WHEN 'opening' THEN 'run' ELSE 'grant' END AS holder, l.receipt AS holder_id, l.meter,
+               l.limit_amount, coalesce(l.grace_amount, 0) AS grace_amount, l.soft_amount, l.recorded_at AS since,
+               CASE l.kind WHEN 'opening' THEN c.recorded_at
+                           ELSE least(g.revoked_at, CASE WHEN g.expires_at <= {asked_at} THEN g.expires_at END) END AS until,
+               l.receipt
+        FROM stored.stated_limits AS l
+        LEFT JOIN stored.closings AS c ON c.ledger = l.ledger AND c.run = l.receipt
+        LEFT JOIN (
+            SELECT g.ledger, g.receipt, g.expires_at, min(v.recorded_at) AS revoked_at
+            FROM stored.grants AS g LEFT JOIN stored.grants AS v
+                ON v.ledger = g.ledger AND v.parent = g.receipt AND v.action = 'revoked'
+            GROUP BY ALL
+        ) AS g ON g.ledger = l.ledger AND g.receipt = l.receipt
+        """,
+    ),
+    View(
+        "policies",
+        "Which policy was in force in which run, and when.",
+        (
+            LEDGER,
+            Column("policy", "VARCHAR", "Digest of the policy.", DIGEST),
+            RUN,
+            Column("since", "TIMESTAMP", "When the run opened.", UTC),
+            Column("until", "TIMESTAMP", "When it closed; NULL while open.", UTC),
+            *ACTOR,
+            Column("receipt", "VARCHAR", "The run's opening.", DIGEST),
+        ),
+        """
+        SELECT o.ledger, o.policy, o.receipt AS run, o.recorded_at AS since, c.recorded_at AS until, o.agent, o."user", o.model, o.receipt
+        FROM stored.openings AS o LEFT JOIN stored.closings AS c ON c.ledger = o.ledger AND c.run = o.receipt
+        WHERE o.policy IS NOT NULL
+        """,
+    ),
+    View(
+        "spend",
+        "What each act takes from the budgets that it draws on, meter by meter, by the rules of `docs/spec/rules/budgets.md`.",
+        (
+            LEDGER, RUN,
+            Column("intent", "VARCHAR", "Intent of the act.", DIGEST),
+            _METER,
+            Column("held", "BIGINT", "What it set aside before acting.", "by its meter"),
+            Column("spent", "BIGINT", "What counts as spent.", "by its meter"),
+            Column("reserved", "BIGINT", "What is still set aside.", "by its meter"),
+            Column("unknown", "BOOLEAN", "Whether nobody knows what it cost; it then counts as what was set aside."),
+            Column("status", "VARCHAR", "`committed`, `failed`, `ambiguous` or `open`, a resolution taken into account.", "word"),
+            Column("overrun", "BOOLEAN", "Whether it cost more than it had set aside."),
+            Column("receipt", "VARCHAR", "Receipt that settled it last, else the intent.", DIGEST),
+            Column("recorded_at", "TIMESTAMP", "When the intent was recorded.", UTC),
+        ),
+        """
+        WITH drawn AS (
+            SELECT ledger, intent, meter,
+                   sum(CASE WHEN payer IS NULL THEN coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) ELSE 0 END) AS amount,
+                   bool_or(payer IS NULL AND coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) IS NULL) AS unknown
+            FROM stored.charges WHERE stage = 'reserved' GROUP BY ALL
+        ), held AS (
+            SELECT ledger, intent, meter, CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS amount,
+                   unknown
+            FROM drawn
+            UNION ALL
+            SELECT i.ledger, i.receipt, 'tool_calls', 1, false FROM stored.intents AS i
+            ANTI JOIN (SELECT * FROM drawn WHERE meter = 'tool_calls') AS d ON d.ledger = i.ledger AND d.intent = i.receipt
+        ), said AS (
+            SELECT ledger, receipt, intent, meter, sum(settled) AS amount, bool_or(settled IS NULL) AS unknown
+            FROM stored.charges
+            WHERE stage IN ('settled', 'resolved') AND payer IS NULL AND (settled IS NOT NULL OR settled_unknown OR basis = 'unknown')
+            GROUP BY ALL
+        ), ended AS (
+            SELECT i.ledger, i.run, i.receipt AS intent, i.recorded_at, o.receipt AS outcome, o.status AS first,
+                   v.receipt AS resolution, v.happened
+            FROM stored.intents AS i
+            LEFT JOIN stored.outcomes AS o ON o.ledger = i.ledger AND o.intent = i.receipt
+            LEFT JOIN (
+                SELECT * FROM stored.resolutions QUALIFY row_number() OVER (PARTITION BY ledger, intent ORDER BY "index") = 1
+            ) AS v ON v.ledger = i.ledger AND v.intent = i.receipt AND (o."index" IS NULL OR o.status = 'ambiguous' OR v."index" < o."index")
+        ), meters AS (
+            SELECT ledger, intent, meter FROM held UNION
+            SELECT ledger, intent, meter FROM said
+        ), first AS (
+            SELECT e.*, m.meter, coalesce(h.amount, 0) AS held, coalesce(h.unknown, false) AS draw_unknown,
+                   CASE WHEN NOT s.unknown THEN s.amount END AS said, coalesce(s.unknown, false) AS said_unknown,
+                   CASE WHEN NOT t.unknown THEN t.amount END AS later, coalesce(t.unknown, false) AS later_unknown,
+                   s.meter IS NOT NULL AS settles, t.meter IS NOT NULL AS resolves
+            FROM ended AS e JOIN meters AS m ON m.ledger = e.ledger AND m.intent = e.intent
+            LEFT JOIN held AS h ON h.ledger = e.ledger AND h.intent = e.intent AND h.meter = m.meter
+            LEFT JOIN said AS s ON s.ledger = e.ledger AND s.receipt = e.outcome AND s.meter = m.meter
+            LEFT JOIN said AS t ON t.ledger = e.ledger AND t.receipt = e.resolution AND t.meter = m.meter
+        ), kept AS (
+            SELECT *, CASE WHEN first = 'ambiguous' AND said IS NOT NULL THEN greatest(held, said) ELSE held END AS kept,
+                   CASE happened WHEN 'happened' THEN 'committed' WHEN 'did_not_happen' THEN 'failed' ELSE coalesce(first, 'open') END AS status,
+                   CASE WHEN happened IS NULL THEN said ELSE later END AS amount,
+                   CASE WHEN happened IS NULL THEN said_unknown ELSE later_unknown END AS amount_unknown,
+                   CASE WHEN happened IS NULL THEN settles ELSE resolves END AS amount_said
+            FROM first
+        )
+        SELECT ledger, run, intent, meter, held::BIGINT AS held,
+               (CASE status WHEN 'committed' THEN coalesce(amount, kept)
+                            WHEN 'failed' THEN CASE WHEN amount_unknown THEN kept ELSE coalesce(amount, 0) END
+                            ELSE 0 END)::BIGINT AS spent,
+               (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE 0 END)::BIGINT AS reserved,
+               amount_unknown OR (draw_unknown AND NOT amount_said AND status <> 'failed') AS unknown,
+               status, (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE coalesce(amount, 0) END) > held AS overrun,
+               coalesce(resolution, outcome, intent) AS receipt, recorded_at
+        FROM kept WHERE meter NOT IN ('receipts', 'concurrency')
+        """,
+    ),
+    View(
+        "budgets",
+        "Limits of each run and what it and the runs below it spent; meters without a limit are there where something was spent.",
+        (
+            LEDGER, RUN,
+            _METER,
+            Column("limit_amount", "BIGINT", "Nothing beyond this is admitted; NULL where the meter is not limited.", "by its meter"),
+            Column("soft_amount", "BIGINT", "An act that passes this needs an approval.", "by its meter"),
+            Column("grace_amount", "BIGINT", "How far one act may go beyond the limit.", "by its meter"),
+            Column("spent", "BIGINT", "What was spent; NULL for `depth`, `fanout` and `concurrency`, which nothing adds up to.", "by its meter"),
+            Column("reserved", "BIGINT", "What is set aside.", "by its meter"),
+            Column("unknown", "BIGINT", "Acts of which nobody knows what they cost on this meter.", "count"),
+            Column("left_amount", "BIGINT", "Limit less spent and reserved; negative after an overrun.", "by its meter"),
+            Column("overrun", "BOOLEAN", "Whether an act cost more than it had set aside of this limited meter."),
+            Column("receipt", "VARCHAR", "The run's opening, which states its limits.", DIGEST),
+        ),
+        """
+        WITH above AS (SELECT ledger, run, unnest(path) AS holder FROM run_tree),
+        used AS (
+            SELECT a.ledger, a.holder AS run, s.meter, sum(s.spent) AS spent, sum(s.reserved) AS reserved, count_if(s.unknown) AS unknown,
+                   bool_or(s.overrun) AS overrun
+            FROM spend AS s JOIN above AS a ON a.ledger = s.ledger AND a.run = s.run
+            GROUP BY ALL
+            UNION ALL
+            SELECT a.ledger, a.holder, 'receipts', count(*), 0, 0, false
+            FROM stored.record AS r JOIN above AS a ON a.ledger = r.ledger AND a.run = r.run
+            WHERE r.kind IN ('opening', 'intent', 'outcome', 'decision', 'step', 'run')
+            GROUP BY ALL
+            UNION ALL
+            SELECT ledger, run, 'duration_ms', duration_ms, 0, (duration_ms IS NULL)::BIGINT, false FROM stored.closings
+        ), limited AS (SELECT ledger, receipt AS run, meter, limit_amount, soft_amount, grace_amount FROM stored.stated_limits WHERE kind = 'opening')
+        SELECT coalesce(l.ledger, u.ledger) AS ledger, coalesce(l.run, u.run) AS run, coalesce(l.meter, u.meter) AS meter, l.limit_amount,
+               l.soft_amount, l.grace_amount,
+               (CASE WHEN coalesce(l.meter, u.meter) IN ('depth', 'fanout', 'concurrency') THEN NULL ELSE coalesce(u.spent, 0) END)::BIGINT AS spent,
+               coalesce(u.reserved, 0)::BIGINT AS reserved, coalesce(u.unknown, 0)::BIGINT AS unknown,
+               (CASE WHEN coalesce(l.meter, u.meter) IN ('depth', 'fanout', 'concurrency') THEN NULL
+                     ELSE l.limit_amount - coalesce(u.spent, 0) - coalesce(u.reserved, 0) END)::BIGINT AS left_amount,
+               l.limit_amount IS NOT NULL AND coalesce(u.overrun, false) AS overrun, coalesce(l.run, u.run) AS receipt
+        FROM limited AS l FULL JOIN used AS u ON u.ledger = l.ledger AND u.run = l.run AND u.meter = l.meter
+        """,
+    ),
+)  # fmt: skip
