@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,13 +39,21 @@ __all__ = [
 
 FILE_MAX_BYTES: Final = BUNDLE_MAX_BYTES
 """A larger file is nothing of ours."""
+_FOREIGN: Final = re.compile(rb'"kind":"import"|"source":\{')
+"""Marks of a receipt that a foreign document stands behind."""
 _CONFLICTS: Final = frozenset({"head.forked", "head.unreconciled"})
 
 
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on one receipt with its tree, judged as a bundle."""
     reader = Reader(folder)
-    return _judge_bundle(folder, reader, gather(reader, receipt, erasures=asked.artifacts), options, asked)
+    bundle = gather(reader, receipt, erasures=asked.artifacts)
+    verdict = _judge_bundle(folder, reader, bundle, options, asked)
+    if not any(_FOREIGN.search(item.envelope) for item in bundle.items):
+        return verdict
+    from cli.imported import with_documents  # noqa: PLC0415  what it loads would cost every receipt of ours
+
+    return with_documents(verdict, bundle, folder, read_trust(options), asked)
 
 
 def judge_range(folder: Path, span: tuple[int, int], options: Shared, asked: Options) -> Verdict:

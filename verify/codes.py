@@ -186,6 +186,7 @@ _TABLE: Final = (
     Code("foreign.unsigned", 3, "A foreign document bears no signature: nothing says whose it is."),
     Code("foreign.unchained", 3, "A foreign document stands without the chain that would show a change."),
     Code("foreign.end_unknown", 3, "Nothing says where the records of a foreign document end: a cut would leave no trace."),
+    Code("foreign.native_fails", 1, "A foreign document was imported as one that does not hold by its own rules."),
     Code("foreign.altered", 1, "What a document of another system says of itself by a digest or a sum is not so."),
     Code("foreign.contradicted", 1, "A document of another system contradicts itself or its own rules."),
     Code("foreign.signature", 1, "A signature in a document of another system does not verify."),

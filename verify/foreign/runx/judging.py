@@ -24,8 +24,9 @@ from verify.foreign.strict import ReadError, lines, read_object
 from verify.report import MAX_FINDINGS, Coverage, Report
 from verify.trust import Trust
 
-__all__ = ["judge_document", "judge_folder", "keys_in"]
+__all__ = ["judge_document", "judge_folder", "judge_together", "keys_in"]
 
+_PARTIAL: Final = frozenset({"ChildReceiptMissing"})
 _SPKI: Final = bytes.fromhex("302a300506032b6570032100")
 
 
@@ -41,6 +42,25 @@ def judge_folder(files: Mapping[str, bytes], trust: Trust | None) -> Judgement:
     """Return the judgement on the files of a receipt store, by name."""
     verdict = judge_store(files, keys_in(trust))
     return _judge_set(verdict, Recognised("runx", "store", verdict.writer))
+
+
+def judge_together(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return what is wrong with some of the receipts that came together and is not in any of them alone: name -> code.
+
+    A child that did not come along is not missing.
+    """
+    verdict = judge_set(files, keys_in(None))
+    held = {judged.receipt.id: name for name, judged in verdict.receipts.items() if judged.receipt is not None}
+    found = {
+        held[tree.root]: each.code for tree in verdict.trees for each in tree.findings if each.code not in _PARTIAL
+    }
+    ambiguous = {each.path for each in verdict.conflicts}
+    found |= {
+        name: "ambiguous"
+        for name, judged in verdict.receipts.items()
+        if judged.receipt is not None and judged.receipt.id in ambiguous
+    }
+    return found
 
 
 def keys_in(trust: Trust | None) -> KeyOf:
