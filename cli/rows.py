@@ -59,10 +59,10 @@ def plain_value(value: Any, kind: str = "") -> object:  # noqa: ANN401  a value 
 
 
 def print_csv(answer: Answer) -> int:
-    """Print an answer as CSV (RFC 4180) with a header; return how many rows. What a terminal would obey is escaped there."""
+    """Print an answer as CSV with a header, lines ending in LF; return how many rows. What a terminal would obey is escaped there."""
     shown = sys.stdout.isatty()
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n" if not shown else "\n")
+    writer = csv.writer(text, lineterminator="\n")
     count = 0
     writer.writerow(answer.columns)
     for row in answer.rows:
