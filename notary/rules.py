@@ -12,6 +12,7 @@ Source: docs/spec/notary.md, "Witness rule".
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -77,13 +78,15 @@ class Shown:
 def read_shown(data: bytes, *, foreign: bool) -> Shown:
     """Return the checkpoint whose signed note is `data`.
 
-    A `foreign` one, of any log, may have any origin and extension lines, which a cosignature covers too.
+    A `foreign` one, of any log, may have any origin and extension lines, which a cosignature covers too. Signature lines in a
+    spelling that is not theirs (base64 with stray bits, which other tools let through) are lines of nobody in it.
 
     Raises:
         RefusedError: 400, with the code of what is malformed.
     """
     try:
-        note = parse_note(data)
+        note = _misspelt(data) if foreign else None
+        note = note or parse_note(data)
         shown = Shown(note, data, parse_checkpoint(note.text, extensions=foreign))
     except LedgerError as error:
         raise RefusedError(str(error), status=400, code=error.code) from error
@@ -92,6 +95,22 @@ def read_shown(data: bytes, *, foreign: bool) -> Shown:
             f"origin: got {clip(shown.head.origin)}, expected a ledger's", status=400, code="head.origin"
         )
     return shown
+
+
+def _misspelt(data: bytes) -> Note | None:
+    """Return a note without signatures where the base64 of some line has stray bits and all is well formed else; None otherwise."""
+    text, _, lines = data.rpartition(b"\n\n")
+    if not lines.endswith(b"\n"):
+        return None
+    mended = []
+    for line in lines[:-1].split(b"\n"):
+        start, space, encoded = line.rpartition(b" ")
+        try:
+            mended.append(start + space + b64encode(b64decode(encoded, validate=True)) + b"\n")
+        except ValueError:
+            return None
+    whole = text + b"\n\n" + b"".join(mended)
+    return None if whole == data else replace(parse_note(whole), signatures=())
 
 
 def _is_origin(text: str) -> bool:

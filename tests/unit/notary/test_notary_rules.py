@@ -137,6 +137,28 @@ def test_only_the_log_key_under_its_name_is_believed():
     assert raised.value.status == 404
 
 
+def test_a_signature_in_a_spelling_that_is_not_its_own_is_nobody_s():
+    """Other tools let stray bits at the end of base64 through; here such a line is no signature, and the note no other note."""
+    note = sign_head(Head(ORIGIN, 3, mth(leaves(0, 3))), KEY)
+    assert note.endswith(b"=\n")
+    stray = note[:-3] + bytes([note[-3] + 1]) + note[-2:]
+    seen = read_shown(stray, foreign=True)
+    assert seen.head == shown(0, 3).head
+    with pytest.raises(RefusedError) as raised:
+        open_shown(admit(ORIGIN, KEY.key), seen)
+    assert (raised.value.status, raised.value.code) == (403, "witness.signature")
+    open_shown(admit(ORIGIN, KEY.key), read_shown(note, foreign=True))
+    for malformed, foreign in (
+        (stray, False),
+        (note[:-3] + b"!=\n", True),
+        (note[:-2] + b"\n", True),
+        (stray[:-1], True),
+    ):
+        with pytest.raises(RefusedError) as raised:
+            read_shown(malformed, foreign=foreign)
+        assert raised.value.status == 400
+
+
 def test_extension_lines_are_for_heads_that_are_cosigned_not_for_ledgers():
     text = f"{ORIGIN}\n1\n{'A' * 43}=\nextension\n"
     note = print_note(Note(text, (NoteSignature(ORIGIN, b"1234", b"x" * 64),)))

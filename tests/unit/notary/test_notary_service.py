@@ -34,7 +34,9 @@ from tests.reference.submissions import (
 )
 
 PLENTY = Limits(per_second=1e9, burst=10**9, anonymous_per_second=1e9, anonymous_burst=10**9)
-COMMON = settings(suppress_health_check=list(HealthCheck), deadline=None)
+COMMON = settings(
+    suppress_health_check=list(HealthCheck), deadline=None, max_examples=max(50, settings.default.max_examples // 3)
+)
 
 
 class Notary:
