@@ -30,7 +30,7 @@ Generated from the commands by `docs/generate.py`; `ledger COMMAND --help` says 
 | 1 | the evidence does not hold |
 | 2 | usage, or the command could not run |
 | 3 | it holds as far as it goes, but something asked for could not be established |
-| 4 | not trusted: the trust in use names another key |
+| 4 | not trusted: the trust in use names another key, or too few notaries vouch for it |
 | 5 | what was asked for is not there, or a file recognised as nothing known |
 | 6 | authentic, and the receipts show that a rule was broken |
 | 130, 141 | interrupted; the reader of the output left |
