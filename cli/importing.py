@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -98,9 +98,11 @@ def checked_under(policy: bytes | None, budget: Sequence[str]) -> Options:
 
 
 def import_documents(
-    opened: Ledger, documents: list[Incoming], asked: Options
+    opened: Ledger, documents: list[Incoming], asked: Options, *, correlation: Mapping[str, str] | None = None
 ) -> tuple[Recorded, Facts, list[Incoming]]:
     """Import judged documents as one; return where they stand, what was mapped, and the documents as they were judged at last.
+
+    `correlation` goes to every run that is made of them.
 
     Raises:
         LedgerError: as `ledger.importing.recording.record`.
@@ -108,6 +110,9 @@ def import_documents(
     done = [_against_earlier(opened, each) for each in documents]
     known = find_imports(opened, [each.digest for each in done])
     facts = _facts(opened, [each for each in done if each.digest not in known])
+    if correlation:
+        runs = tuple(replace(run, correlation={**run.correlation, **correlation}) for run in facts.runs)
+        facts = replace(facts, runs=runs)
     beside: list[tuple[str, str, bytes]] = []
     if asked.policy is not None:
         beside.append((_POLICY, _JSON, asked.policy))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -18,7 +18,7 @@ from cli.text import error_console, escape, print_json, say, say_error, short
 from cli.trustfile import read_trust
 from ledger.arguments import Secrets
 from ledger.canonical import encode
-from ledger.command import CommandEnd, OutputMode, run_command, stripped_environment
+from ledger.command import DEFAULT_CAP_BYTES, CommandEnd, OutputMode, run_command, stripped_environment
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Actor, Adapter
 from ledger.refusals import Blocked, Waiting
@@ -30,6 +30,9 @@ from ledger.storage.ledger import Ledger
 from ledger.storage.topics import waiting_in
 from ledger.words import Basis, OutcomeStatus, Reason, RunStatus
 from verify.rules import approvers_of
+
+if TYPE_CHECKING:
+    from cli.reader import Reader
 
 __all__ = ["register"]
 
@@ -122,6 +125,12 @@ def run(
     ask: Annotated[
         bool, typer.Option("--approve", help="Wait for a person's approval: nothing runs until it is there.")
     ] = False,
+    reader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="axlr", help="Import what the command writes, as a system that is known.", show_default=False
+        ),
+    ] = None,
     result: ResultOption = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,
@@ -136,6 +145,7 @@ def run(
     _write_result(result, _report())
     mode, names, secrets = _output(output), _correlation(correlation), _secrets(secret_env)
     limits, document = budget_of_words(budget), policy_of_file(policy, _name(command))
+    reads = _reader(reader, command, mode)
     opened = Ledger.open(options.folder(), places=options.places)
     started = Run.start(
         opened,
@@ -149,7 +159,7 @@ def run(
         secrets=secrets.values,
         approvers=approvers_of(read_trust(options)),
     )
-    _record(started, command, output=mode, secrets=secrets, result=result, options=options, ask=ask)
+    _record(started, command, output=mode, secrets=secrets, result=result, options=options, ask=ask, reader=reads)
 
 
 def resume(
@@ -206,6 +216,7 @@ def _record(
     result: Path | None,
     options: Shared,
     ask: bool,
+    reader: Reader | None = None,
 ) -> None:
     """Run the command inside `run`, close it, say where it is recorded, and exit as the command did."""
     report = _report() | {"run": run.id}
@@ -224,8 +235,10 @@ def _record(
             end = run_command(
                 command,
                 env=_environment(run, call),
-                pty=sys.stdout.isatty(),
+                # A reader takes what the command writes to a pipe, apart from its errors.
+                pty=sys.stdout.isatty() and reader is None,
                 output=output,
+                cap_bytes=DEFAULT_CAP_BYTES if reader is None else reader.cap_bytes,
                 limit_ms=None if time is None else time.left(run.elapsed_ms()),
                 grace_ms=_GRACE_MS if time is None else time.kill_ms,
             )
@@ -237,8 +250,10 @@ def _record(
             }
             if end.limit_hit and time is not None:
                 _say_limit(call, time, run.elapsed_ms())
-            _settle(call, end, secrets)
+            written = _settle(call, end, secrets)
         status, reason = _run_status(end)
+        if reader is not None and end.ran:
+            status, reason = _read(run, reader, written, (status, reason), options, report)
         closed = run.close(status, reason=reason)
     except Waiting as waiting:
         _say_result(result, report | {"status": "waiting"})
@@ -292,8 +307,37 @@ def _environment(run: Run, call: Call) -> dict[str, str]:
     return {**stripped_environment(os.environ), **kept, **run.environment(call)}
 
 
-def _settle(call: Call, end: CommandEnd, secrets: Secrets) -> None:
-    """Put how the command ended into the call's outcome."""
+def _reader(name: str | None, command: Sequence[str], mode: OutputMode) -> Reader | None:
+    if name is None:
+        return None
+    if mode != "keep":
+        raise AdmissionError("--reader: goes with --output keep", code="usage.reader")
+    from cli.reader import reader_of  # noqa: PLC0415  what it loads would cost every other command
+
+    return reader_of(name, command)
+
+
+def _read(
+    run: Run,
+    reader: Reader,
+    written: bytes,
+    ended: tuple[RunStatus, Reason | None],
+    options: Shared,
+    report: dict[str, object],
+) -> tuple[RunStatus, Reason | None]:
+    """Return how the run ended by what the command wrote; where that says nothing, by how the command ended."""
+    said = reader.read(run.ledger, written, run=run.id, trust=read_trust(options))
+    report |= {"import": said.import_, "imported_run": said.run}
+    if said.problem is not None:
+        say(escape(said.problem), style="bold red")
+    if ended[1] not in (None, Reason.COMMAND_EXIT) or said.status is None:
+        return ended  # a signal or a limit says more than what it left behind
+    return said.status, ended[1] if said.status is RunStatus.FAILED else None
+
+
+def _settle(call: Call, end: CommandEnd, secrets: Secrets) -> bytes:
+    """Put how the command ended into the call's outcome; return what is kept of what it wrote to standard output."""
+    written = b""
     for stream in end.streams:
         if stream.kept is None:
             if stream.total_bytes:
@@ -301,6 +345,7 @@ def _settle(call: Call, end: CommandEnd, secrets: Secrets) -> None:
             continue
         stream.kept.seek(0)
         kept = secrets.cut_bytes(stream.kept.read(stream.kept_bytes))
+        written = kept if stream.name == "stdout" else written
         if stream.total_bytes:
             call.artifact(
                 kept,
@@ -326,6 +371,7 @@ def _settle(call: Call, end: CommandEnd, secrets: Secrets) -> None:
             call.end(OutcomeStatus.FAILED, reason=Reason.COMMAND_NOT_FOUND)
         case "not_executable" | "not_started":
             call.end(OutcomeStatus.FAILED, reason=Reason.COMMAND_NOT_EXECUTABLE)
+    return written
 
 
 def _run_status(end: CommandEnd) -> tuple[RunStatus, Reason | None]:

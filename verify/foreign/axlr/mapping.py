@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ledger.canonical import JsonObject
-from ledger.importing.facts import CallFact, CallStatus, Facts, RunFact
+from ledger.importing.facts import CallFact, CallStatus, Facts, RunFact, name_of
 from ledger.members import Actor, Charge, CurrencyAmount
 from ledger.words import Basis, Reason, RunStatus
 from verify.foreign.axlr.objects import read_session
@@ -30,6 +30,7 @@ __all__ = ["MAPPING", "SESSION", "facts"]
 MAPPING: Final = "axlr/1"
 SESSION: Final = "axlr.session"
 """Correlation that names the session which an execution ended in."""
+_AXLR: Final = Actor(agent="axlr", user="unknown", model="unknown")
 _MODEL: Final = "model.requests"
 _COST: Final = "usd_micro"
 _CALLS: Final[Mapping[str, tuple[CallStatus, Reason | None]]] = {
@@ -68,7 +69,7 @@ def facts(given: Sequence[Given], earlier: EarlierOf) -> Facts:
             continue
         if execution.result is None:
             if execution.stream is not None and not execution.stream.service:
-                runs.append(_interrupted(each.digest, execution.stream))
+                runs.append(_interrupted(each.digest, execution.stream, earlier))
             continue
         runs.append(_run(each.digest, execution, execution.result, before, earlier, notes))
         for session in execution.result.sessions:
@@ -120,9 +121,7 @@ def _run(
         _RUNS[result.status],
         document,
         (*model, *(_call(document, call) for call in calls)),
-        actor=Actor(
-            agent="axlr", user="unknown", model="unknown" if execution.model is None else execution.model[:256]
-        ),
+        actor=_AXLR if execution.model is None else _AXLR.model_copy(update={"model": name_of(execution.model)}),
         adapter="axlr",
         correlation={SESSION: result.sessions[-1] if result.sessions else "unknown"},
         totals=tuple(CurrencyAmount(meter=meter, value=amount) for meter, amount in spent.items()),
@@ -137,9 +136,7 @@ def _known(result: Result, before: Mapping[str, _Execution], earlier: EarlierOf)
             return before[session].result, None
         found: Earlier | None = earlier(SESSION, session)
         if found is not None:
-            value = _from_document(found.data)
-            if value is not None:
-                return value, found.run
+            return _from_document(found.data), found.run
     return None, None
 
 
@@ -194,11 +191,11 @@ def _call(document: str, call: Call) -> CallFact:
     )
 
 
-def _interrupted(document: str, stream: Stream) -> RunFact:
+def _interrupted(document: str, stream: Stream, earlier: EarlierOf) -> RunFact:
     """Return the run of a stream that broke: each call that a line names may have run."""
     calls = [
         CallFact(
-            "unknown",
+            stream.tools.get(call_id, "unknown"),
             "ambiguous",
             document,
             reason=Reason.RECORDER_LOST,
@@ -207,4 +204,15 @@ def _interrupted(document: str, stream: Stream) -> RunFact:
         )
         for call_id in stream.called
     ]
-    return RunFact("axlr.execution", RunStatus.INTERRUPTED, document, tuple(calls), adapter="axlr")
+    session = stream.last_session
+    before = earlier(SESSION, session) if session is not None else None
+    return RunFact(
+        "axlr.execution",
+        RunStatus.INTERRUPTED,
+        document,
+        tuple(calls),
+        actor=_AXLR,
+        adapter="axlr",
+        correlation={} if session is None else {SESSION: session},
+        continues=None if before is None else before.run,
+    )

@@ -77,10 +77,15 @@ class Stream:
     statuses: tuple[str, ...] = ()
     """The statuses that go with it."""
     session: str | None = None
+    """The session that the service's events are of."""
+    last_session: str | None = None
+    """The session that the command's lines named last, where they named any."""
     arguments: dict[str, JsonObject] = field(default_factory=dict)
     """Call id -> arguments, where a line said them."""
     called: dict[str, str] = field(default_factory=dict)
     """Call id -> the line that named it first."""
+    tools: dict[str, str] = field(default_factory=dict)
+    """Call id -> its tool, where a line said it."""
     unread: list[tuple[str, ReadError]] = field(default_factory=list)
     """Lines that no reader took."""
     torn: bool = False
@@ -146,6 +151,8 @@ def _command_line(stream: Stream, value: JsonObject, at: str) -> None:
         stream.result = result_of_line(value) or {}
         if value.keys() != {"type", "result"}:
             stream.misfits.append(Misfit(at, "is a result line with other members than type and result"))
+    elif kind in ("session", "session.continued") and isinstance(value.get("session_id"), str):
+        stream.last_session = value["session_id"]
     elif kind in _ENDS_COMMAND:
         stream.ended_by, stream.statuses = f"{at} {kind}", _ENDS_COMMAND[kind]
     _calls(stream, value, value, at)
@@ -187,7 +194,9 @@ def _calls(stream: Stream, value: JsonObject, payload: JsonObject, at: str) -> N
         call = part.get("call_id")
         if isinstance(call, str):
             stream.called.setdefault(call, at)
-            arguments = part.get("arguments")
+            arguments, tool = part.get("arguments"), part.get("tool")
+            if isinstance(tool, str):
+                stream.tools.setdefault(call, tool)
             if isinstance(arguments, dict):
                 stream.arguments.setdefault(call, arguments)
 
