@@ -6,6 +6,7 @@ a home, a trust file and, where the row says so, a memory of his own.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ import pytest
 from ledger import canonical
 from ledger.bundle import Bundle, parse_bundle, print_bundle
 from ledger.checkpoint import Head, head_of, sign_head
+from ledger.counterseal import open_counter_seal, seal_counter_seal
 from ledger.envelope import Envelope, seal
 from ledger.equivocation import Equivocation, parse_equivocation, print_equivocation
 from ledger.keys import PrivateKey, next_digest
@@ -28,6 +30,7 @@ from ledger.storage.ledger import PRODUCER
 from ledger.storage.rotation import rotate
 from tests.reference.build import Builder, Party
 from tests.reference.ledgers import grant
+from tests.reference.notaries import Notary
 from tests.reference.people import Done, Person, copy, cut, drop_derived, heads, journal
 from verify.codes import CODES
 
@@ -855,6 +858,227 @@ def test_names_that_play_with_the_terminal(auditor, tmp_path, shows):
         done = auditor("-L", path, *command)
         assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", done.out + done.err), command
     assert "\\u202e" in auditor("-L", path, "log").out
+
+
+# Where a notary remembers.
+
+
+@pytest.fixture(scope="module")
+def notary(tmp_path_factory):
+    return Notary.made(tmp_path_factory.mktemp("notary"))
+
+
+@pytest.fixture(scope="module")
+def service(notary):
+    running = notary.served()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def cosigned(notary, service, folder, owner, auditor, tmp_path):
+    """Have the notary cosign the ledger at two runs, and return a file with the head that it gives to anybody who asks."""
+    owner.record(folder)
+    assert notary.asked_by(owner, service.url, "-L", folder, "notarize", "--head").exit == 0
+    notary.pinned_by(auditor.trusts(folder))
+    return what_it_remembers(service, folder, tmp_path / "cosigned")
+
+
+def what_it_remembers(service, folder, path):
+    with service.client() as client:
+        got = client.get(f"/{hashlib.sha256(origin_of(folder).encode()).hexdigest()}/checkpoint")
+    assert got.status_code == 200
+    path.write_bytes(got.content)
+    return path
+
+
+def refused(notary, service, owner, folder):
+    """Assert that the notary neither cosigns nor counter-seals what contradicts its memory."""
+    receipt = owner.open(folder).reader.at(1).entry.receipt
+    for what in (["--head"], [receipt]):
+        assert notary.asked_by(owner, service.url, "-L", folder, "notarize", *what).exit in {1, 3}
+    assert not list((folder / "notary").glob("heads/*")) or not list((folder / "notary").glob("seals/*"))
+
+
+@attack("1", "head.shorter")
+def test_a_tail_cut_below_a_head_that_a_notary_cosigned(
+    notary, service, cosigned, folder, owner, auditor, tmp_path, shows
+):
+    old = copy(folder, tmp_path / "old")
+    shutil.rmtree(old / "notary")
+    cut(old, lines=2)
+    shows(auditor.verify("--head", cosigned, old), 1, "head.shorter")
+    refused(notary, service, owner, old)
+    # Nor where the cosigned head itself was left beside it.
+    shutil.copytree(folder / "notary", old / "notary", dirs_exist_ok=True)
+    shows(auditor.verify(old), 1, "head.shorter")
+
+
+@attack("1", "head.forked proof.consistency")
+def test_a_history_rewritten_that_a_notary_cosigned(notary, service, cosigned, folder, owner, auditor, tmp_path, shows):
+    second = copy(folder, tmp_path / "second")
+    shutil.rmtree(second / "notary")
+    cut(second, lines=6)
+    owner.forget()
+    for _ in range(3):
+        owner.record(second, "another")
+    shows(auditor.verify("--head", cosigned, second), 1, "head.forked")
+    refused(notary, service, owner, second)
+    shutil.copytree(folder / "notary", second / "notary", dirs_exist_ok=True)
+    done = auditor.verify(second)
+    shows(done, 1, *({"head.forked", "proof.consistency"} & done.codes))
+
+
+@attack("1 4", "head.forked trust.log_key_mismatch trust.header_mismatch")
+def test_all_deleted_and_started_anew_under_the_same_origin(
+    notary, service, cosigned, folder, owner, auditor, tmp_path, shows
+):
+    origin = origin_of(folder)
+    log = read_key(owner.places.key_folder(origin) / "log.pem")
+    # With new keys.
+    fresh = Person(tmp_path / "fresh")
+    assert fresh("init", tmp_path / "anew", "--origin", origin).exit == 0
+    fresh.record(tmp_path / "anew")
+    shows(auditor.verify("--head", cosigned, tmp_path / "anew"), 4, "trust.log_key_mismatch")
+    assert notary.asked_by(fresh, service.url, "-L", tmp_path / "anew", "notarize").exit == 2
+    # With the old log key.
+    made = builder(origin=origin, log=log)
+    made.header()
+    for _ in range(12):
+        made.grant()
+    made.commit()
+    anew = laid(made, tmp_path / "again")
+    shows(auditor.verify("--head", cosigned, anew), 4, "trust.header_mismatch")
+    other = Person(tmp_path / "other")
+    assert other("trust", "add", origin, "--role", "origin", "--key", log.key).exit == 0
+    assert other("trust", "add", made.issuer.name, "--key", made.issuer.key).exit == 0
+    shows(other.verify("--head", cosigned, anew), 1, "head.forked")
+    refused(notary, service, owner, anew)
+
+
+@attack("0 4", "trust.quorum")
+def test_a_rewritten_ledger_shown_to_somebody_who_asks_for_notaries(
+    notary, service, cosigned, folder, owner, auditor, tmp_path, shows
+):
+    shows(auditor.verify("--require", "counter-seal=1", folder), 0)
+    auditor.forget()
+    second = copy(folder, tmp_path / "second")
+    shutil.rmtree(second / "notary")
+    cut(second, lines=6)
+    owner.forget()
+    for _ in range(3):
+        owner.record(second, "another")
+    shows(auditor.verify("--require", "counter-seal=1", second), 4, "trust.quorum")
+    auditor.forget()
+    shows(auditor("-L", second, "verify", "--json", "--require", "counter-seal=1", "latest"), 4, "trust.quorum")
+
+
+@attack("1", "proof.consistency head.forked counterseal.subject")
+@pytest.mark.parametrize("parts", ["after", "before"])
+def test_a_receipt_shown_inside_a_fork_with_an_old_counter_seal(
+    notary, service, folder, owner, auditor, tmp_path, shows, parts
+):
+    notary.pinned_by(auditor.trusts(folder))
+    receipt = owner("-L", folder, "log", "--json").json[0]["receipt"]
+    # Its entry also stands in the fork that parts after it; in the one that parts before it, the receipt alone.
+    second = copy(folder, tmp_path / "second")
+    envelopes = [stored.envelope_bytes for stored in owner.open(folder).entries(1)]
+    owner.record(folder)
+    assert notary.asked_by(owner, service.url, "-L", folder, "notarize", receipt).exit == 0
+    owner.forget()
+    if parts == "before":
+        put(second, lines_of(second)[:2])
+        with owner.open(second) as ledger:
+            ledger.append(grant(ledger))
+            ledger.append_many(envelopes)
+    for _ in range(2):
+        owner.record(second, "another")
+    shutil.copytree(folder / "notary", second / "notary")
+    path = tmp_path / "bundle.json"
+    assert owner("-L", second, "prove", receipt, "-o", path).exit == 0
+    expected = "counterseal.subject" if parts == "before" else None
+    for done in (auditor.verify(path), auditor("-L", second, "verify", "--json", receipt)):
+        found = {expected} if expected else done.codes & {"proof.consistency", "head.forked"}
+        assert found
+        shows(done, 1, *found)
+    # With the proof of the true history in its place.
+    true = tmp_path / "true.json"
+    assert owner("-L", folder, "prove", receipt, "-o", true).exit == 0
+    carried = parse_bundle(true.read_bytes()).counter_seals
+    path.write_bytes(print_bundle(replace(parse_bundle(path.read_bytes()), counter_seals=carried)))
+    done = auditor.verify(path)
+    found = {expected} if expected else done.codes & {"proof.consistency", "head.forked"}
+    shows(done, 1, *found)
+
+
+@attack("0 4", "trust.quorum")
+def test_counter_seals_removed_from_beside_a_ledger(notary, service, folder, owner, auditor, shows):
+    notary.pinned_by(auditor.trusts(folder))
+    assert notary.asked_by(owner, service.url, "-L", folder, "notarize").exit == 0
+    shows(auditor("-L", folder, "verify", "--json", "--require", "counter-seal=1", "latest"), 0)
+    shutil.rmtree(folder / "notary")
+    shows(auditor("-L", folder, "verify", "--json", "latest"), 0)
+    shows(auditor("-L", folder, "verify", "--json", "--require", "counter-seal=1", "latest"), 4, "trust.quorum")
+
+
+@attack("4", "trust.notary_mismatch trust.quorum")
+def test_a_counter_seal_under_the_name_of_a_notary(notary, service, folder, owner, auditor, tmp_path, shows):
+    notary.pinned_by(auditor.trusts(folder))
+    done = document(notary, service, folder, owner)
+    path, seal = done
+    mine = key("mine")
+    forged = seal_counter_seal(seal.model_copy(update={"key": mine.key}), mine)
+    path.write_bytes(forged)
+    shows(auditor("-L", folder, "verify", "--json", "latest"), 4, "trust.notary_mismatch")
+    # Under a name that nobody pinned it is noted, and counts for nothing.
+    path.write_bytes(seal_counter_seal(seal.model_copy(update={"key": mine.key, "notary": "mine.example"}), mine))
+    assert auditor("-L", folder, "verify", "--json", "latest").exit == 0
+    shows(auditor("-L", folder, "verify", "--json", "--require", "counter-seal=1", "latest"), 4, "trust.quorum")
+
+
+@attack("1", "counterseal.subject counterseal.signature counterseal.malformed")
+def test_a_counter_seal_moved_to_another_receipt_or_altered(notary, service, folder, owner, auditor, tmp_path, shows):
+    notary.pinned_by(auditor.trusts(folder))
+    path, seal = document(notary, service, folder, owner)
+    good = path.read_bytes()
+    other = owner("-L", folder, "log", "--json").json[0]["run"]
+    path.with_name(other[7:] + path.name[64:]).write_bytes(good)
+    assert owner("-L", folder, "prove", "latest", "-o", tmp_path / "bundle.json").exit == 0
+    carried = parse_bundle((tmp_path / "bundle.json").read_bytes())
+    moved = replace(
+        carried,
+        counter_seals=(
+            replace(carried.counter_seals[0], document=good.replace(b'"entry_index":4', b'"entry_index":3')),
+        ),
+    )
+    (tmp_path / "moved.json").write_bytes(print_bundle(moved))
+    shows(auditor.verify(tmp_path / "moved.json"), 1, "counterseal.signature")
+    owner.record(folder)
+    assert owner("-L", folder, "prove", "latest", "-o", tmp_path / "second.json").exit == 0
+    second = parse_bundle((tmp_path / "second.json").read_bytes())
+    (tmp_path / "second.json").write_bytes(print_bundle(replace(second, counter_seals=carried.counter_seals)))
+    shows(auditor.verify(tmp_path / "second.json"), 1, "counterseal.subject")
+    path.write_bytes(good.replace(b'"mode":"digest_only"', b'"mode":"digest-only"'))
+    shows(auditor("-L", folder, "verify", "--json", seal.receipt), 1, "counterseal.malformed")
+
+
+def document(notary, service, folder, owner):
+    """Have the latest run counter-sealed; return the file of the sealed document, and what it says."""
+    done = notary.asked_by(owner, service.url, "--json", "-L", folder, "notarize")
+    assert done.exit == 0, done.err
+    path = Path(done.json["results"][0]["file"])
+    return path, open_counter_seal(path.read_bytes())[0]
+
+
+@attack("4", "trust.quorum")
+def test_one_notary_of_two_that_lies_or_was_bought(notary, service, folder, owner, auditor, tmp_path, shows):
+    other = Notary.made(tmp_path / "second", "second.example.org")
+    other.pinned_by(notary.pinned_by(auditor.trusts(folder)))
+    trust = auditor.places.trust_file
+    trust.write_bytes(b"quorum = 2\n" + trust.read_bytes())
+    assert notary.asked_by(owner, service.url, "-L", folder, "notarize").exit == 0
+    assert notary.asked_by(owner, service.url, "-L", folder, "notarize", "--head").exit == 0
+    shows(auditor("-L", folder, "verify", "--json", "latest"), 4, "trust.quorum")
 
 
 # The page.

@@ -29,8 +29,6 @@ class Notary:
         done = operator("--json", "notary", "init", folder, "--name", name)
         assert done.exit == 0, done.err
         value = done.json
-        printed = operator("notary", "init", home / "shown", "--name", "shown." + name).out
-        assert printed.count("-----BEGIN PUBLIC KEY-----") == 1
         token = operator("notary", "token", folder).out.strip()
         pem = home / "seal.pem"
         pem.write_text(_pem(value["seal_key"]))
