@@ -4,6 +4,8 @@
 - A mutex for each lock file inside the process, which also sees a thread that asks for what it already holds.
 - The file is opened anew for each hold. A forked child closes what it inherited and forgets the mutexes, so that it neither
   shares its parent's hold nor ends it.
+- An interrupt may come between any two steps, here too. What is taken is noted before it is taken, and giving back is done twice
+  over: the second time does what an interrupt kept the first from doing. At worst a descriptor without a lock stays open.
 
 Source: docs/spec/journal.md, Lock.
 """
@@ -15,10 +17,10 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ledger.errors import LockError
 from ledger.storage.durable import storage_error
@@ -29,13 +31,19 @@ _FIRST_WAIT_S: Final = 0.0005
 _LONGEST_WAIT_S: Final = 0.01
 
 
+_T = TypeVar("_T")
+
+
 class _Mutex:
-    """Excludes the threads of this process from one lock file; `owner` is the thread that has it."""
+    """Excludes the threads of this process from one lock file; `owner` is the thread that has it.
+
+    The lock itself knows which thread has it from the moment that it is taken, as `owner` does not.
+    """
 
     __slots__ = ("lock", "owner")
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.owner: int | None = None
 
 
@@ -78,6 +86,40 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
+class _Hold:
+    """What one hold has taken so far, and what it gives back."""
+
+    __slots__ = ("descriptor", "lock", "mutex", "process")
+
+    def __init__(self, lock: LedgerLock) -> None:
+        self.lock = lock
+        self.process = _process
+        self.descriptor: int | None = None
+        self.mutex: _Mutex | None = None
+
+    def give_back(self) -> None:
+        """Give back what is taken still; called again, do what an interrupt kept the first call from doing."""
+        if self.process is not _process or self.process.pid != os.getpid():
+            # In a child forked inside the body the descriptor is closed and its number may be another file's by now.
+            return
+        if self.descriptor is not None:
+            with suppress(OSError):
+                # Explicitly: a child forked a moment ago may still have the same open file.
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            with _process.guard:
+                descriptor, self.descriptor = self.descriptor, None
+                _process.descriptors.discard(descriptor)
+                os.close(descriptor)
+        if self.mutex is not None:
+            if self.lock.held:
+                self.lock._holder = None  # noqa: SLF001  its other half
+            with suppress(RuntimeError):  # this thread does not have it
+                if self.mutex.owner == threading.get_ident():
+                    self.mutex.owner = None
+                self.mutex.lock.release()
+            self.mutex = None
+
+
 class LedgerLock:
     """The lock of one ledger; `path` is its `lock` file, made when first needed and never removed or replaced."""
 
@@ -103,32 +145,42 @@ class LedgerLock:
                 (`storage.lock_nested`), or the file system knows no such locks (`storage.lock_unsupported`).
             StorageError: the lock file cannot be opened for writing.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        process = _process
-        descriptor, mutex = self._take(deadline)
-        self._holder = (process.pid, threading.get_ident())
+        hold = _Hold(self)
         try:
+            self._take(hold, timeout_s)
             yield
         finally:
-            # In a child forked inside the body the descriptor is closed and its number may be another file's by now.
-            if process is _process and process.pid == os.getpid():
-                self._holder = None
-                _give_back(descriptor, mutex)
-
-    def _take(self, deadline: float | None) -> tuple[int, _Mutex]:
-        while True:
-            descriptor = self._open()
-            mutex: _Mutex | None = None
             try:
-                mutex = self._enter(descriptor, deadline)
-                self._flock(descriptor, deadline)
-                current = self._still_there(descriptor)
-            except BaseException:
-                _give_back(descriptor, mutex, unlock=False)
-                raise
-            if current:
-                return descriptor, mutex
-            _give_back(descriptor, mutex)
+                hold.give_back()
+            finally:
+                hold.give_back()
+
+    def run(self, work: Callable[[], _T], timeout_s: float | None = None) -> _T:
+        """Return what `work` returns, called while the lock is held, as by `hold`.
+
+        An interrupt before the body of a `with` begins or after it ends leaves the lock held until the traceback is gone; here
+        the lock is given back before anybody sees the interrupt.
+        """
+        hold = _Hold(self)
+        try:
+            self._take(hold, timeout_s)
+            return work()
+        finally:
+            try:
+                hold.give_back()
+            finally:
+                hold.give_back()
+
+    def _take(self, hold: _Hold, timeout_s: float | None) -> None:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            hold.descriptor = descriptor = self._open()
+            self._enter(hold, descriptor, deadline)
+            self._flock(descriptor, deadline)
+            if self._still_there(descriptor):
+                self._holder = (hold.process.pid, threading.get_ident())
+                return
+            hold.give_back()
 
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -140,7 +192,7 @@ class LedgerLock:
             raise storage_error(error, self.path) from error
         return descriptor
 
-    def _enter(self, descriptor: int, deadline: float | None) -> _Mutex:
+    def _enter(self, hold: _Hold, descriptor: int, deadline: float | None) -> None:
         status = os.fstat(descriptor)
         mutex = _process.mutexes.setdefault((status.st_dev, status.st_ino), _Mutex())
         me = threading.get_ident()
@@ -150,10 +202,10 @@ class LedgerLock:
                 code="storage.lock_nested",
                 hint="do not append to a ledger inside another append to it",
             )
+        hold.mutex = mutex
         if not mutex.lock.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
             raise self._locked()
         mutex.owner = me
-        return mutex
 
     def _flock(self, descriptor: int, deadline: float | None) -> None:
         wait_s = _FIRST_WAIT_S
@@ -195,17 +247,3 @@ class LedgerLock:
             hint="wait for the other writer to end, then try again; never delete the lock file",
             where=str(self.path),
         )
-
-
-def _give_back(descriptor: int, mutex: _Mutex | None, *, unlock: bool = True) -> None:
-    try:
-        if unlock:
-            # Explicitly: a child forked a moment ago may still have the same open file.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
-        with _process.guard:
-            _process.descriptors.discard(descriptor)
-            os.close(descriptor)
-        if mutex is not None:
-            mutex.owner = None
-            mutex.lock.release()

@@ -194,7 +194,10 @@ class Writer:
 
     def _under_lock(self, work: Callable[[], _T]) -> _T:
         """Do some work under the lock; where the derived state fails it, make the state again and do it once more."""
-        with self._lock.hold(), self._state.in_use:
+        return self._lock.run(lambda: self._with_state(work))
+
+    def _with_state(self, work: Callable[[], _T]) -> _T:
+        with self._state.in_use:
             try:
                 return work()
             except sqlite3.Error as error:
