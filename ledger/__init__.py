@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ledger.errors import LedgerError
-    from ledger.members import Actor, CurrencyAmount, Limit, Tool
+    from ledger.granting import give, narrow, revoke
+    from ledger.members import Actor, CurrencyAmount, Limit, PeriodLimit, Tool
+    from ledger.opening_book import Refused
+    from ledger.oversight import Deviated
     from ledger.refusals import Blocked, Happened, Waiting
     from ledger.rules.template import Template
     from ledger.run import Call, NotExecuted, Run
@@ -28,16 +31,22 @@ __all__ = [
     "Blocked",
     "Call",
     "CurrencyAmount",
+    "Deviated",
     "Happened",
     "Ledger",
     "LedgerError",
     "Limit",
     "NotExecuted",
+    "PeriodLimit",
     "Places",
+    "Refused",
     "Run",
     "Template",
     "Tool",
     "Waiting",
+    "give",
+    "narrow",
+    "revoke",
 ]
 
 _HOMES = {
@@ -45,16 +54,22 @@ _HOMES = {
     "Blocked": "ledger.refusals",
     "Call": "ledger.run",
     "CurrencyAmount": "ledger.members",
+    "Deviated": "ledger.oversight",
     "Happened": "ledger.refusals",
     "Ledger": "ledger.storage.ledger",
     "LedgerError": "ledger.errors",
     "Limit": "ledger.members",
     "NotExecuted": "ledger.run",
+    "PeriodLimit": "ledger.members",
     "Places": "ledger.storage.places",
+    "Refused": "ledger.opening_book",
     "Run": "ledger.run",
     "Template": "ledger.rules.template",
     "Tool": "ledger.members",
     "Waiting": "ledger.refusals",
+    "give": "ledger.granting",
+    "narrow": "ledger.granting",
+    "revoke": "ledger.granting",
 }
 
 

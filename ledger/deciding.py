@@ -1,4 +1,4 @@
-"""Deciding calls while a run goes on: policy, approvals, effect, budget, in this order, under the ledger's lock.
+"""Deciding calls while a run goes on: scope, grant, policy, approvals, effect, budgets, in this order, under the ledger's lock.
 
 What an act uses up, its approvals, the attempt of its effect and what it sets aside, stands in one receipt, its intent. Where
 the first rule refuses, a decision that says so stands there instead.
@@ -8,23 +8,28 @@ Source: docs/spec/rules/README.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ledger.attempts import admit_effect, known_of
 from ledger.canonical import JsonObject
-from ledger.consent import choose
+from ledger.consent import Consent, choose
 from ledger.envelope import Envelope
+from ledger.granting import cover, draw, limited_under
 from ledger.members import Act, Artifact, Charge, Effect
+from ledger.oversight import Oversight, bound_of
 from ledger.policing import decide_call
 from ledger.receipt import Decision, Intent, WouldHave
 from ledger.recorder import Recorder
 from ledger.refusals import Blocked, Waiting
+from ledger.rules.approval import Answer as Approved
 from ledger.rules.approval import ApprovalState, Approver, Need
 from ledger.rules.budget import Refused
 from ledger.rules.effect import DEFAULT_LEASE_MS
+from ledger.rules.grant_terms import Duty, unfilled
 from ledger.rules.instant import ms_of, time_after
+from ledger.rules.needs import lacks, with_duties, with_gate
 from ledger.rules.policy import Answer
 from ledger.rules.policy import Decision as PolicyDecision
 from ledger.rules.policy_replay import need_of
@@ -36,6 +41,17 @@ from ledger.words import Reason
 __all__ = ["Admitted", "Proposal", "propose"]
 
 _ANY_ROLE: Final = ()
+_DENYING: Final = frozenset(
+    {
+        Reason.SCOPE_UNDECLARED_TOOL,
+        Reason.SCOPE_OUT_OF_SCOPE_TOOL,
+        Reason.SCOPE_OUT_OF_ORDER_STEP,
+        Reason.GRANT_MISSING,
+        Reason.GRANT_EXPIRED,
+        Reason.GRANT_REVOKED,
+        Reason.GRANT_NOT_COVERED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,10 @@ class Proposal:
     artifacts: tuple[Artifact, ...] = ()
     ask: tuple[str, ...] | None = None
     """Roles of which one must approve it, whatever its policy says; empty for any, None where nobody need."""
+    step: str | None = None
+    """The step of its run's runbook that it is in."""
+    grant: str | None = None
+    """The grant that it acts under, where that is not its run's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +110,22 @@ class _Deciding:
     decided: PolicyDecision | None = None
     need: Need | None = None
     limited: frozenset[str] = field(default_factory=frozenset)
+    duties: tuple[Duty, ...] = ()
 
     def propose(self, adopt: Callable[[str], None]) -> Admitted:
         recorder, proposal = self.recorder, self.proposal
-        ledger, policy = recorder.ledger, recorder.opening.policy
+        ledger, policy, bound = recorder.ledger, recorder.opening.policy, bound_of(recorder)
         intent = Intent(
             **recorder.common(),
             act=proposal.act,
             act_digest=proposal.act_digest,
             reserved=proposal.reserved,
             artifacts=proposal.artifacts,
+            step=proposal.step,
+            grant=proposal.grant or bound.grant,
         )
-        if policy is None and not recorder.limited and proposal.effect_key is None and proposal.ask is None:
+        ruled = policy is not None or bound.booked or intent.grant is not None
+        if not ruled and not recorder.limited and proposal.effect_key is None and proposal.ask is None:
             return Admitted(ledger.append(ledger.envelope(intent)).receipt)
         if policy is not None:
             self.decided = decided = decide_call(ledger, policy, proposal.act, proposal.arguments)
@@ -121,6 +145,8 @@ class _Deciding:
 
         positions = ledger.commit(build)
         if blocked is None:
+            if recorder.limited:
+                Spending.of(ledger).tell(recorder.root, positions[-1].receipt, intent)
             return Admitted(positions[-1].receipt, intent.effect, self.limited)
         if positions:
             blocked.decision = positions[-1].receipt
@@ -135,10 +161,21 @@ class _Deciding:
         """
         recorder, proposal, decided = self.recorder, self.proposal, self.decided
         intent = intent.model_copy(update={"approvals": (), "effect": None, "lease_ms": None})
+        gated = False
+        if bound_of(recorder).booked:
+            said, gate = Oversight.of(recorder.ledger).admit(recorder, intent.act, intent.step, size=view.size)
+            gated = gate is not None
+            by_policy = None if decided is None else _would_have(decided) if decided.runs else None
+            intent = intent.model_copy(update={"would_have": by_policy or said})
+        if intent.grant is not None:
+            self.duties = cover(recorder, intent.grant, intent.act, view)
         if decided is not None and not decided.runs and decided.answer is Answer.DENY:
             by = decided.rule or "default"
             raise Blocked(decided.reason or Reason.POLICY_DENIED, f"policy: the act is denied, by {by}")
         self.need = self._asked(intent)
+        if gated:
+            self.need = with_gate(self.need, intent)
+        self.need = with_duties(self.need, intent, self.duties)
         if self.need is not None:
             intent = intent.model_copy(update={"approvals": self._approved(self.need, view)})
         if proposal.effect_key is not None:
@@ -149,6 +186,9 @@ class _Deciding:
             if soft is not None and not intent.approvals:
                 self.need = _need(intent, _ANY_ROLE)
                 intent = intent.model_copy(update={"approvals": self._approved(self.need, view, soft)})
+        if intent.grant is not None:
+            draw(recorder, intent.grant, proposal.reserved, view)
+            self.limited |= limited_under(recorder, intent.grant, view)
         return intent
 
     def _asked(self, intent: Intent) -> Need | None:
@@ -158,9 +198,9 @@ class _Deciding:
             return need_of(intent, decided)
         return None if ask is None else _need(intent, ask)
 
-    def _approved(self, need: Need, view: View, soft: Refused | None = None) -> tuple[str, ...]:
+    def _chosen(self, need: Need, view: View) -> Consent:
         recorder = self.recorder
-        found = choose(
+        return choose(
             recorder.ledger.reader,
             view.state,
             view.keyring,
@@ -169,6 +209,13 @@ class _Deciding:
             approvers=self.approvers,
             now=now(),
         )
+
+    def _approved(self, need: Need, view: View, soft: Refused | None = None) -> tuple[str, ...]:
+        found, wanted = self._chosen(need, view), need
+        while found.approvals is not None and self._leaves_unfilled(found.approvals, need):
+            # Those chosen do not keep the duties apart; with more of them another choice may.
+            wanted = replace(wanted, needed=len(found.approvals) + 1)
+            found = replace(self._chosen(wanted, view), request=found.request)
         if found.approvals is not None:
             return tuple(each.id for each in found.approvals)
         if found.state is ApprovalState.DENIED:
@@ -177,7 +224,16 @@ class _Deciding:
         roles = f" of {' or '.join(need.roles)}" if need.roles else ""
         count = max(1, need.needed)
         message = f"the act needs {count} approval{'s' * (count > 1)}{roles} {why}".rstrip()
-        raise Waiting(message, refused=soft, request=found.request if found.state is ApprovalState.PENDING else None)
+        open_ = found.state is ApprovalState.PENDING or (found.state is ApprovalState.GRANTED and wanted is not need)
+        raise Waiting(message, refused=soft, request=found.request if open_ else None)
+
+    def _leaves_unfilled(self, approvals: Sequence[Approved], need: Need) -> bool:
+        """Return whether approvals leave a duty of the grant unfilled, or are too few for what else is asked."""
+        voices = [(each.key, each.role) for each in approvals]
+        asked = None if self.decided is None or self.decided.runs else replace(need, roles=self.decided.roles)
+        if asked is not None and self.decided is not None:
+            asked = replace(asked, needed=max(1, self.decided.needed))
+        return unfilled(self.duties, voices) is not None or lacks(asked, self.duties, voices)
 
     def _attempt(self, key: str, view: View) -> Effect:
         known = known_of(self.recorder.ledger.reader, view.state, key)
@@ -215,9 +271,11 @@ class _Deciding:
             **self.recorder.common(),
             act=intent.act,
             act_digest=intent.act_digest,
-            status="waiting" if waits else "denied" if by_policy or by_person else "blocked",
+            status="waiting" if waits else "denied" if by_policy or by_person or _denies(blocked) else "blocked",
             rule=intent.rule if by_policy else None,
+            step=intent.step,
             policy=intent.policy,
+            grant=intent.grant,
             reason=blocked.reason,
             effect=None if key is None else intent.effect or Effect(key=key, attempt=1),
             meter=None if refused is None else refused.meter,
@@ -230,6 +288,11 @@ class _Deciding:
             expires_at=time_after(now(), expires_ms) if expires_ms else None,
             artifacts=intent.artifacts,
         )
+
+
+def _denies(blocked: Blocked) -> bool:
+    """Return whether a rule said no: a runbook or a grant, and not the state of what they count."""
+    return blocked.reason in _DENYING
 
 
 def _need(intent: Intent, roles: tuple[str, ...]) -> Need:

@@ -16,7 +16,7 @@ Source: docs/spec/receipts.md, docs/spec/trees.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self, TypedDict, Unpack
 
@@ -27,19 +27,23 @@ from ledger.arguments import ArgumentsError, Secrets
 from ledger.digest import digest
 from ledger.envelope import Envelope
 from ledger.errors import AlreadyClosedError, clip
+from ledger.granting import admit_opening
 from ledger.members import Actor, Adapter, Artifact, Limit
+from ledger.opening_book import Book, open_book, refuse
+from ledger.oversight import Oversight
 from ledger.policing import policy_for
 from ledger.receipt import Opening, Outcome
 from ledger.recorder import Recorder, common_of, exception_name, explain, opening_of, reference_bytes, shielded
 from ledger.refusals import Blocked, Waiting
 from ledger.rules.approval import Approver
 from ledger.rules.policy_file import PolicyDocument
+from ledger.running_book import conclude_step, due_step, ended_as
 from ledger.scope import Call, NotExecuted, Scope, StepBlock
 from ledger.spending import Spending, limits_of, root_of
 from ledger.storage.clock import monotonic_ms, random_bytes
 from ledger.storage.ledger import Ledger, Position
 from ledger.storage.writer import View
-from ledger.words import Kind, OutcomeStatus, Reason, RunStatus
+from ledger.words import Kind, OutcomeStatus, Profile, Reason, Risk, RunStatus
 
 __all__ = ["Blocked", "Call", "NotExecuted", "Run", "RunOptions", "StepBlock", "close_run"]
 
@@ -76,6 +80,18 @@ class RunOptions(TypedDict, total=False):
     """Named texts that are cut from everything recorded."""
     approvers: Mapping[str, Approver] | None
     """Whom trust names as approvers, by name: nobody else's approval counts."""
+    grant: str | None
+    """Receipt id of the grant that it acts under. Without it: that of the run it is part of."""
+    runbook: bytes | None
+    """The policy envelope of a runbook, or the elements that one is derived from."""
+    profile: str
+    """How much of the runbook is enforced: `R0`, `R1`, or `R2`, which is meant without it."""
+    risk_ceiling: str
+    """The highest risk of a step that runs: `write` without it."""
+    allowlist: Collection[str] | None
+    """Tools that this client allows by itself. Without it: those that its policy does not deny; without both: none."""
+    statement: bytes | None
+    """The adapter's coverage statement, where its coverage is a digest."""
 
 
 class Run(Scope):
@@ -106,16 +122,19 @@ class Run(Scope):
             ArgumentsError: an option outside its form; nothing was recorded.
             PolicyError: no policy, or one that allows more than the run above or before; nothing was recorded.
             BudgetError: a limit outside its form; nothing was recorded.
-            Blocked: a limit of the run that starts it does not let it.
+            RunbookError: a runbook that cannot be read; nothing was recorded.
+            Refused: a runbook that may not start here; a closed run says every reason.
+            Blocked: a limit of the run that starts it, or its grant, does not let it.
             AdmissionError: the parent is closed, or runs nest too deep.
         """
         actor, parent = options.get("actor"), options.get("parent")
-        correlation = options.get("correlation")
+        correlation, adapter = options.get("correlation"), options.get("adapter", PYTHON)
         secrets = Secrets.of(options.get("secrets"))
         limits = limits_of(options.get("limits", ()), options.get("budget"))
         policy = policy_for(
             ledger, options.get("policy"), parent=parent[0] if parent else None, continues=options.get("continues")
         )
+        book = _book_of(options, adapter, policy)
         salt = random_bytes(32)
         artifact = Artifact(
             digest=digest(salt),
@@ -131,13 +150,19 @@ class Run(Scope):
                 **common_of(ledger),
                 name=name,
                 actor=actor,
-                adapter=options.get("adapter", PYTHON),
+                adapter=adapter,
                 limits=limits,
                 policy=None if policy is None else policy.digest,
+                grant=options.get("grant") or _grant_above(ledger, parent),
                 program=options.get("program"),
-                document=options.get("document"),
+                document=options.get("document") if book is None else book.envelope.document,
+                runbook=None if book is None else book.said,
                 correlation=dict(correlation) if correlation else None,
-                artifacts=(artifact,) if policy is None else (artifact, _kept(policy)),
+                artifacts=(
+                    artifact,
+                    *(() if policy is None else (_kept(policy),)),
+                    *(() if book is None else book.artifacts(ledger)),
+                ),
                 continues=options.get("continues"),
                 parent_opening=parent[0] if parent else None,
                 parent_intent=parent[1] if parent else None,
@@ -147,6 +172,8 @@ class Run(Scope):
         ledger.artifacts.stage(salt)
         if policy is not None:
             ledger.artifacts.stage(policy.data)
+        if book is not None and book.refusals:
+            raise refuse(ledger, opening, book.refusals)
         started_ms = monotonic_ms()
         position = _open(ledger, opening)
         run = cls(ledger, opening, position.receipt, drives=True, secrets=secrets)
@@ -196,6 +223,19 @@ class Run(Scope):
     def elapsed_ms(self) -> int:
         """Return how long the run has gone on."""
         return self._recorder.elapsed_ms()
+
+    def due(self) -> str | None:
+        """Return the step of its runbook that is current, else the one that follows; None at the end and where it halts."""
+        return due_step(self._recorder)
+
+    def conclude(self, step: str) -> bool:
+        """End a step that nobody could evaluate by what a person said, and return whether it is completed.
+
+        Raises:
+            Waiting: nobody has said yet.
+            ArgumentsError: nobody was asked about this step.
+        """
+        return conclude_step(self._recorder, step, self._adopt)
 
     def environment(self, call: Call | None = None) -> dict[str, str]:
         """Return what a child process needs to record into this ledger, as a child run of this one."""
@@ -259,20 +299,42 @@ def _kept(policy: PolicyDocument) -> Artifact:
 
 
 def _open(ledger: Ledger, opening: Opening) -> Position:
-    """Return where an opening stands; a child run's is admitted by the budgets above it."""
+    """Return where an opening stands; its grant has to stand too, and a child run is admitted by the budgets above it."""
     parent = opening.parent_opening
     sealed = ledger.seal(opening)
-    if parent is None:
+    if parent is None and opening.grant is None:
         return ledger.append(sealed)
-    root, limited = root_of(ledger.reader, parent)
+    root, limited = (None, False) if parent is None else root_of(ledger.reader, parent)
 
     def build(view: View) -> list[Envelope]:
-        if limited:
+        if opening.grant is not None:
+            above = _grant_above(ledger, None if parent is None else (parent, None))
+            admit_opening(ledger, opening, above, view)
+        if root is not None and parent is not None and limited:
             spending = Spending.of(ledger)
             spending.admit_child(root, parent, opening.parent_intent, opening.limits, size=view.size)
         return [sealed]
 
     return ledger.commit(build)[-1]
+
+
+def _book_of(options: RunOptions, adapter: Adapter, policy: PolicyDocument | None) -> Book | None:
+    data = options.get("runbook")
+    if data is None:
+        return None
+    return open_book(
+        data,
+        profile=options.get("profile", Profile.R2),
+        ceiling=options.get("risk_ceiling", Risk.WRITE),
+        adapter=adapter,
+        statement=options.get("statement"),
+        allowlist=options.get("allowlist"),
+        policy=None if policy is None else policy.policy,
+    )
+
+
+def _grant_above(ledger: Ledger, parent: tuple[str, str | None] | None) -> str | None:
+    return None if parent is None else opening_of(ledger, parent[0]).grant
 
 
 def close_run(
@@ -320,10 +382,13 @@ def close_run(
         # A child run's root belongs to the call that started it, as long as that is not settled.
         children = [settled.get(each.id, each.id) for each in pending if each.intent not in settled]
         folded, kept = recorder.fold(children, references_bytes)
+        word, why = RunStatus(status), reason
+        if recorder.opening.runbook is not None:
+            word, why = ended_as(recorder, view, status, reason)
         closing = kinds.Run(
             **recorder.common(),
-            status=RunStatus(status),
-            reason=reason,
+            status=word,
+            reason=why,
             error=error,
             duration_ms="unknown" if duration_ms is None else duration_ms,
             totals=Spending.of(ledger).totals(root, id_, size=view.size) if limited else (),
@@ -338,6 +403,7 @@ def close_run(
             if closes:
                 if id_ == root:
                     Spending.of(ledger).forget(root)
+                    Oversight.of(ledger).forget(root)
                 return positions[-1]
     except ValidationError as invalid:
         raise explain("close", invalid) from invalid

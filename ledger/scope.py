@@ -22,6 +22,7 @@ from ledger.deciding import Admitted, Proposal, propose
 from ledger.envelope import Envelope
 from ledger.errors import AdmissionError, LedgerError, clip
 from ledger.members import Act, Artifact, Charge, CurrencyAmount, Effect, Name, Tool
+from ledger.oversight import bound_of
 from ledger.receipt import Outcome, Step, act_digest
 from ledger.recorder import (
     MAX_ARTIFACTS,
@@ -33,12 +34,13 @@ from ledger.recorder import (
     reference_bytes,
     shielded,
 )
-from ledger.refusals import Blocked, Happened
+from ledger.refusals import Blocked, Happened, Waiting
 from ledger.resolving import Reconcile, Recorded, reconcile, recorded_result
 from ledger.rules.amounts import COUNTED_METERS, DURATION, read_amounts
 from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
 from ledger.rules.template import Template
-from ledger.spending import charges_of
+from ledger.running_book import Body, Ending, body_of, end_step, enter_step
+from ledger.spending import Spending, charges_of
 from ledger.storage.admission import STEP_LEVELS
 from ledger.storage.clock import monotonic_ms
 from ledger.storage.ledger import Position
@@ -72,6 +74,7 @@ class CallOptions(TypedDict, total=False):
     reserve: Mapping[str, int | str] | None
     edge: str | None
     ask: Sequence[str] | None
+    grant: str | None
 
 
 class NotExecuted(Exception):  # noqa: N818  it is raised to say something, not to report a fault
@@ -88,6 +91,8 @@ class Scope:
         self._children: list[str] = []
         self._artifacts: list[Artifact] = []
         self._references_bytes = 0
+        self._step: str | None = None
+        """The step of the run's runbook that this is inside of."""
 
     def step(self, name: str) -> StepBlock:
         """Return a step to record inside of: `with run.step("collect") as step:`.
@@ -125,6 +130,7 @@ class Scope:
         reserve: Mapping[str, int | str] | None = None,
         edge: str | None = None,
         ask: Sequence[str] | None = None,
+        grant: str | None = None,
     ) -> Call:
         """Return a call to make inside a `with` (or `async with`): its intent is durable when the block is entered.
 
@@ -146,6 +152,7 @@ class Scope:
                 Under a money limit it says what the act costs; zero is said.
             edge: The edge `from->to` that the act takes; a limit on it holds the number of attempts.
             ask: Roles of which one must approve the act, whatever the policy says; empty for any role.
+            grant: The grant that it acts under, where that is one narrowed from its run's. Conditions look at `inline` arguments.
 
         Raises:
             ArgumentsError: arguments outside the canonical profile, with the path, or another value outside its form; nothing
@@ -202,7 +209,7 @@ class Scope:
             actor=self._recorder.opening.actor,
             effect_key=key,
         )
-        proposal = Proposal(act, digest, arguments, key, lease_ms, reserved, artifacts, roles)
+        proposal = Proposal(act, digest, arguments, key, lease_ms, reserved, artifacts, roles, self._step, grant)
         return Call(self._recorder, self, proposal, cut, reconcile)
 
     def perform(self, name: str, function: Callable[[Call], _T], **options: Unpack[CallOptions]) -> _T | Recorded:
@@ -276,10 +283,35 @@ class StepBlock(Scope):
     def __init__(self, recorder: Recorder, parent: Scope, name: str) -> None:
         super().__init__(recorder, parent._level + 1, parent._secrets)
         self.name: Final = name
+        self.failed: Reason | None = None
+        """Once the block is left: why the step failed although nothing was raised; its assertions do not hold."""
         self._parent = parent
         self._started_ms = 0
+        self._booked = bound_of(recorder).own
+        self._observation: bytes | None = None
+        if self._booked:
+            self._step = name
+            if parent._level:
+                raise ArgumentsError(f"step {clip(name)}: steps of a runbook do not nest")
+
+    def observe(self, observation: JsonObject) -> None:
+        """Say what came of the step: a dict of JSON values, which its assertions are evaluated over when the block ends."""
+        self._observation = self._secrets.content_of(observation, "observation")[0]
+
+    def body(self, text: str | bytes) -> Body:
+        """Return the text of this step of the runbook, and whether it may be taken for an instruction; it is kept either way.
+
+        Raises:
+            RunbookError: the envelope names another text.
+        """
+        data = text.encode() if isinstance(text, str) else text
+        found = body_of(self._recorder, self.name, data)
+        self.artifact(data, name="step-body", media_type="text/plain")
+        return found
 
     def __enter__(self) -> Self:
+        if self._booked:
+            enter_step(self._recorder, self.name, self._parent._adopt)
         self._started_ms = monotonic_ms()
         return self
 
@@ -287,6 +319,9 @@ class StepBlock(Scope):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         recorder, children = self._recorder, self._take_children()
+        if self._booked:
+            self._leave(kind, children)
+            return
 
         def build(_: View) -> list[Envelope]:
             folded, kept = recorder.fold(children, self._references_bytes)
@@ -302,8 +337,25 @@ class StepBlock(Scope):
 
         self._parent._adopt(recorder.ledger.commit(build)[-1].receipt)
 
+    def _leave(self, kind: type[BaseException] | None, children: list[str]) -> None:
+        """End a step of a runbook; one in which an act waits stays current, and goes on when the run does."""
+        if kind is not None and issubclass(kind, Waiting):
+            for child in children:
+                self._parent._adopt(child)
+            return
+        ending = Ending(
+            self.name,
+            failed=kind is not None,
+            duration_ms=monotonic_ms() - self._started_ms,
+            children=children,
+            artifacts=tuple(self._artifacts),
+            references_bytes=self._references_bytes,
+            observation=self._observation,
+        )
+        self.failed = end_step(self._recorder, ending, self._parent._adopt)
+
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        return await asyncio.to_thread(self.__enter__)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -323,6 +375,7 @@ class Call(Scope):
         reconcile: Reconcile | None = None,
     ) -> None:
         super().__init__(recorder, parent._level + 1, secrets)
+        self._step = parent._step
         self._proposal = proposal
         self._reconcile = reconcile
         self._admitted = Admitted("")
@@ -455,7 +508,10 @@ class Call(Scope):
             kept = self._secrets.cut_text(text).encode("utf-8", "backslashreplace")
             artifacts.append(recorder.keep(kept, "text/plain", "error"))
 
+        outcome: Outcome | None = None
+
         def build(view: View) -> list[Envelope]:
+            nonlocal outcome
             roots = [each.id for each in view.state.child_roots(self.intent)]
             folded, kept = recorder.fold(children + roots, self._references_bytes)
             outcome = Outcome(
@@ -479,6 +535,8 @@ class Call(Scope):
         except LedgerError as error:
             error.hint = error.hint or f"the act {self.act.name!r} is ambiguous: its outcome is not recorded"
             raise
+        if recorder.limited and outcome is not None:
+            Spending.of(recorder.ledger).tell(recorder.root, self.outcome.receipt, outcome)
         self._parent._adopt(self.outcome.receipt)
 
     async def __aenter__(self) -> Self:

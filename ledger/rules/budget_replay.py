@@ -210,6 +210,8 @@ class BudgetReplay:
         """Return what speaks against the amounts that a refusal gives: some budget above it has them."""
         budgets = self.budgets_of(decision.run)
         meter, said = decision.meter, (decision.limit, decision.spent, decision.reserved)
+        if decision.reason in (Reason.GRANT_LIMIT, Reason.GRANT_PERIOD) or (decision.step and is_edge(meter or "")):
+            return []  # the limits of a grant, and the retries of a runbook, are not the budget's
         if meter is None or meter == DURATION or meter in _STRUCTURE or None in said or not budgets:
             return []
         if any(said in _amounts(budget.lines.get(meter, _NO_LINE)) for budget in budgets):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
-from ledger.receipt import Decision, Run
+from ledger.receipt import Decision
 from ledger.rules.amounts import is_edge
-from ledger.words import Reason, RunStatus
+from ledger.words import Reason
 
-__all__ = ["Deviates", "Deviation", "class_of", "class_of_close"]
+__all__ = ["Deviates", "Deviation", "class_of"]
 
 
 class Deviation(StrEnum):
@@ -64,9 +64,3 @@ def class_of(decision: Decision) -> Deviation | None:
     if decision.step is not None and decision.reason is Reason.LIMIT and is_edge(decision.meter or ""):
         return Deviation.BUDGET_EXHAUSTED
     return _BY_REASON.get(decision.reason)
-
-
-def class_of_close(run: Run) -> Deviation | None:
-    """Return the deviation that a close records."""
-    off = run.status is RunStatus.INCOMPLETE and run.reason is Reason.TERMINAL_NOT_REACHED
-    return Deviation.TERMINAL_NOT_REACHED if off else None

@@ -58,7 +58,7 @@ class BookState:
     evaluations: Mapping[str, tuple[str, bool]]
     barred: tuple[str, ...]
     asked: Mapping[str, Request]
-    passed: Doubt | bool
+    passed: Doubt | bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ class Supervised:
     """Names and keys that never say for a person whether a step is done: the agent's, the issuer's."""
     asked: dict[str, Request] = field(default_factory=dict)
     """Requests of a person to say what could not be evaluated, since the step began."""
-    passed: Doubt | bool = False
-    """Whether a person took the current step for done; a doubt where trust does not name who did."""
+    passed: Doubt | bool | None = None
+    """Whether a person took the current step for done, None where nobody said; a doubt where trust does not name who did."""
 
     def forget(self) -> None:
         """Forget what was evaluated and answered: another attempt begins."""
         self.evaluations.clear()
         self.asked.clear()
-        self.passed = False
+        self.passed = None
 
     @property
     def enforces(self) -> bool:

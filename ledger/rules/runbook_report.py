@@ -18,7 +18,7 @@ from typing import Final
 from ledger.canonical import JsonObject, JsonValue
 from ledger.digest import is_digest
 from ledger.receipt import Approval, Decision, Evaluation, Intent, Opening, Receipt, Run, Step
-from ledger.rules.deviation import Deviation, class_of, class_of_close
+from ledger.rules.deviation import Deviation, class_of
 from ledger.rules.errors import RunbookError
 from ledger.rules.profile import COVERAGE, Mode
 from ledger.rules.runbook import Envelope
@@ -161,9 +161,9 @@ class _Report:
         found: JsonObject = {"status": run.status.value}
         if run.reason is not None:
             found["reason"] = run.reason.value
-        if class_of_close(run) is not None:
-            self.deviations.append({"class": Deviation.TERMINAL_NOT_REACHED.value})
         ended = at_terminal(self._envelope, self.cursor)
+        if not ended and not self.refusals:
+            self.deviations.append({"class": Deviation.TERMINAL_NOT_REACHED.value})
         if ended:
             found["terminal"] = self.cursor.last
         return {**found, "incomplete": not ended}

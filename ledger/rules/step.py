@@ -18,7 +18,7 @@ from enum import StrEnum
 from ledger.rules.deviation import Deviates, Deviation
 from ledger.rules.runbook import Envelope
 
-__all__ = ["Cursor", "StepEnd", "abort", "at_terminal", "enter", "leave", "move", "scope"]
+__all__ = ["Cursor", "StepEnd", "abort", "at_terminal", "due", "enter", "leave", "move", "scope"]
 
 
 class StepEnd(StrEnum):
@@ -94,6 +94,11 @@ def scope(envelope: Envelope, cursor: Cursor, tool: str) -> Deviates | None:
 def at_terminal(envelope: Envelope, cursor: Cursor) -> bool:
     """Return whether a run may end here."""
     return cursor.step is None and cursor.last in envelope.terminals and cursor.ended is StepEnd.COMPLETED
+
+
+def due(envelope: Envelope, cursor: Cursor) -> str | None:
+    """Return the step that is current, else the one that follows without a retry; None where the procedure is over or halts."""
+    return cursor.step or (None if cursor.aborted else _following(envelope, cursor))
 
 
 def _following(envelope: Envelope, cursor: Cursor) -> str | None:
