@@ -46,7 +46,6 @@ _HOMES: Final = {
     "report": "report",
     "sql": "sql",
     "index": "index",
-    "report": "report",
     "restore": "restore",
     "publish": "publish",
     "vectors": "vectors",
