@@ -19,7 +19,7 @@ from ledger.envelope import parse_envelope
 from ledger.facts import read_facts
 from ledger.line import parse_entry_line, print_entry_line
 from ledger.members import Charge, CurrencyAmount, Limit
-from ledger.receipt import Opening, parse_receipt
+from ledger.receipt import Opening, Receipt, parse_receipt
 from ledger.refusals import Blocked
 from ledger.rules.amounts import DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
 from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of, reserve
@@ -31,6 +31,11 @@ from ledger.storage.reader import Reader
 from ledger.words import Basis, Reason
 
 __all__ = ["Spending", "budget_of", "charges_of", "limits_of", "root_of"]
+
+_RECEIPT: Final = b'"receipt":"'
+_RESOLUTION: Final = b'"kind":"resolution"'
+_FEW_RUNS: Final = 32
+"""A tree of more runs parses every line instead of looking for the ids of its runs."""
 
 
 def limits_of(limits: Iterable[Limit], budget: Mapping[str, int | str] | None) -> tuple[Limit, ...]:
@@ -78,9 +83,23 @@ class _Tree:
     root: str
     replay: BudgetReplay = field(default_factory=BudgetReplay)
     runs: set[str] = field(default_factory=set)
+    names: tuple[bytes, ...] = field(init=False)
+    """The ids of its runs as they stand in lines."""
+    told: dict[bytes, tuple[str, Receipt]] = field(default_factory=dict)
+    """What this process recorded itself, by its id as it stands in its line."""
+
+    def __post_init__(self) -> None:
+        self.names = (self.root.encode("ascii"),)
 
     def see(self, index: int, line: bytes) -> None:
         """Take an entry; those of other trees are passed over."""
+        start = line.find(_RECEIPT) + len(_RECEIPT)
+        told = self.told.pop(line[start : start + 71], None) if self.told else None
+        if told is not None:
+            self.replay.see(index, *told)
+            return
+        if len(self.runs) <= _FEW_RUNS and _RESOLUTION not in line and not any(name in line for name in self.names):
+            return
         envelope = parse_envelope(parse_entry_line(line)[1])
         facts = read_facts(envelope.payload)
         if facts.kind == "opening":
@@ -88,6 +107,7 @@ class _Tree:
             if id_ != self.root and facts.parent_opening not in self.runs:
                 return
             self.runs.add(id_)
+            self.names = tuple(run.encode("ascii") for run in self.runs)
         elif facts.run not in self.runs and facts.kind != "resolution":
             return
         self.replay.see(index, envelope.receipt_id, facts.receipt or parse_receipt(envelope.payload))
@@ -148,6 +168,12 @@ class Spending:
     def forget(self, root: str) -> None:
         """Drop a tree whose outermost run is closed."""
         self._trees.pop(root, None)
+
+    def tell(self, root: str, id_: str, receipt: Receipt) -> None:
+        """Take what this process recorded in a tree of runs, so that it need not be read again; it must be durable."""
+        tree = self._trees.get(root)
+        if tree is not None:
+            tree.told[id_.encode("ascii")] = id_, receipt
 
     def _caught_up(self, root: str, size: int) -> BudgetReplay:
         tree = self._trees.get(root)

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
@@ -127,6 +128,7 @@ class Rest:
     data: bytes
 
 
+@lru_cache(maxsize=256)
 def segment_path(folder: Path, first_index: int) -> Path:
     """Return the path of the segment that starts at an index."""
     return folder / "journal" / f"{first_index:016d}.jsonl"

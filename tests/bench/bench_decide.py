@@ -1,0 +1,103 @@
+"""What deciding costs beyond the append, in a long ledger: plain calls and ruled ones in turns, the median of each.
+
+    python tests/bench/bench_decide.py [--receipts N] [--folder DIR]
+
+The folder is one in memory by default, so that the disk's noise does not hide what deciding takes: what is compared is the
+work of the processor. Each rule is measured alone and all together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from ledger import Ledger, Places
+from ledger.digest import digest
+from ledger.envelope import Envelope
+from ledger.members import Act, Tool
+from ledger.receipt import Intent, print_receipt
+from ledger.recorder import common_of
+
+POLICY = json.dumps(
+    {
+        "schema": "receipt-ledger.policy/v1",
+        "level": "act-within-policy",
+        "tools": {"deny": [{"name": "shell", "arguments": {"command": "rm*"}}], "allow": [{"name": "pay*"}]},
+    }
+).encode()
+_BATCH = 8_000
+
+
+def fill(ledger: Ledger, receipts: int) -> None:
+    """Append intents of many runs, thousands a commit."""
+    act = Act(
+        name="refund",
+        tool=Tool(name="payments", version="1.4.2", digest="unknown"),
+        access="write",
+        arguments={"amount": 500, "payment": "txn_2"},
+        arguments_digest="unknown",
+        resource="payment/txn_2",
+        environment="production",
+    )
+    made = 0
+    while made < receipts:
+        run = ledger.run("fill")
+        common = common_of(ledger)
+        first = print_receipt(Intent(**{**common, "run": run.id}, act=act, act_digest=digest(b"act")))
+        start = first.index(b'"nonce":"') + len(b'"nonce":"')
+        ledger.append_many(
+            [Envelope(first[:start] + b"%032x" % (made + number) + first[start + 32 :]) for number in range(_BATCH)]
+        )
+        made += _BATCH
+
+
+def timed(calls: list, count: int) -> list[float]:
+    """Return the median time in microseconds that entering a call of each kind takes, measured in turns."""
+    took: list[list[float]] = [[] for _ in calls]
+    for number in range(count):
+        for each, times in zip(calls, took, strict=True):
+            call = each(number)
+            start = time.process_time()
+            call.__enter__()
+            times.append((time.process_time() - start) * 1e6)
+            call.__exit__(None, None, None)
+    return [statistics.median(times) for times in took]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--receipts", type=int, default=1_000_000)
+    parser.add_argument("--calls", type=int, default=2_000)
+    parser.add_argument("--folder", type=Path, default=Path("/dev/shm"))
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        places = Places.under(Path(name) / "home")
+        ledger = Ledger.create(Path(name) / "ledger", places=places)
+        fill(ledger, given.receipts)
+        plain = ledger.run("plain")
+        budget = {"usd_micro": 10**12, "tool_calls": 10**9}
+        limited, policed = ledger.run("limited", budget=budget), ledger.run("policed", policy=POLICY)
+        every = ledger.run("every", budget=budget, policy=POLICY)
+        price = {"usd_micro": 10}
+        calls = [
+            lambda number: plain.call("pay", arguments={"number": number}),
+            lambda number: limited.call("pay", arguments={"number": number}, reserve=price),
+            lambda number: policed.call("pay", arguments={"number": number}),
+            lambda number: plain.call("pay", arguments={"number": number}, effect_key=f"one:{number}"),
+            lambda number: every.call("pay", arguments={"number": number}, reserve=price, effect_key=f"all:{number}"),
+        ]
+        base, *others = timed(calls, given.calls)
+        size = ledger.head().size
+        print(
+            f"{size} receipts, {given.calls} calls of each kind in turns; the intent's append alone: {base:.0f} µs (p50)"
+        )
+        for word, median in zip(("budget", "policy", "effect", "all three"), others, strict=True):
+            print(f"  {word:<10} {median - base:6.0f} µs more (p50; target 100)")
+
+
+if __name__ == "__main__":
+    main()
