@@ -47,6 +47,8 @@ class Grant:
     mandate: str | None = None
     rootless: bool = False
     """Whether it says that it narrows another and names none that stands before it."""
+    wrong: str | None = None
+    """The code of the breach that it is by itself: it is wider than what it is narrowed from, and covers nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ def stands(line: Sequence[Grant], revoked: Mapping[str, int], *, now: str) -> Un
     if not line or line[-1].rootless:
         return Uncovered(Reason.GRANT_MISSING, "grant.missing", "it, or one above it, does not stand before this")
     for each in line:
+        if each.wrong is not None:
+            return Uncovered(Reason.GRANT_WIDENED, each.wrong, f"{each.id[:15]} is wider than what it is narrowed from")
         if each.id in revoked:
             return Uncovered(
                 Reason.GRANT_REVOKED, "grant.revoked", f"{each.id[:15]} was revoked at entry {revoked[each.id]}"

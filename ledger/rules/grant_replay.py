@@ -9,7 +9,7 @@ Source: docs/spec/rules/authority.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ledger.members import Act
 from ledger.receipt import Approval, Decision, Grant, Intent, Opening, Outcome, Receipt, Resolution, Run
@@ -168,7 +168,10 @@ class GrantReplay:
         if given.parent is None:
             return []
         above = self.line(given.parent)
-        wrong = stands(above, self.revoked, now=now) or check_delegation(above, given)
+        wider = check_delegation(above, given)
+        if wider is not None:
+            self.grants[id_] = replace(given, wrong=wider.code)
+        wrong = stands(above, self.revoked, now=now) or wider
         return [] if wrong is None else [Breach(wrong.code, index, wrong.message)]
 
     def _terms(self, id_: str, digest: str | None) -> Terms | None:
