@@ -66,6 +66,25 @@ class CtrlrunStore:
         order = "seq, rowid" if "seq" in self.columns else "rowid"
         yield from self._select("receipts", f"SELECT {chosen} FROM receipts ORDER BY {order}")  # noqa: S608  names of a fixed list
 
+    def events(self, *types: str) -> Iterator[tuple[Any, ...]]:
+        """Yield number, type, action id and effect key of each event, or of those of some types, in the order of their numbers."""
+        if self.has("events"):
+            among = f" WHERE type IN ({', '.join('?' * len(types))})" if types else ""
+            query = f"SELECT event_id, type, action_id, effect_key FROM events{among} ORDER BY event_id"  # noqa: S608  only marks are put in
+            yield from self._select("events", query, types)
+
+    def event_types(self) -> Iterator[tuple[Any, ...]]:
+        """Yield each type of events, how many there are of it, and the number of the last one."""
+        if self.has("events"):
+            yield from self._select("events", "SELECT type, count(*), max(event_id) FROM events GROUP BY type")
+
+    def effects(self) -> Iterator[tuple[Any, ...]]:
+        """Yield effect key, action id and who resolved it, of each effect that is committed."""
+        if self.has("effects"):
+            resolved = "resolved_by" if "resolved_by" in self._columns("effects") else "NULL"
+            query = f"SELECT effect_key, action_id, {resolved} FROM effects WHERE state = 'committed'"  # noqa: S608  a name of two
+            yield from self._select("effects", query)
+
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table, text as bytes; none where there is no such table."""
         if not self.has(table):
@@ -74,9 +93,9 @@ class CtrlrunStore:
         for row in self._select(table, _TABLES[table]):
             yield dict(zip(names, row, strict=False))
 
-    def _select(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:
+    def _select(self, table: str, query: str, values: tuple[str, ...] = ()) -> Iterator[tuple[Any, ...]]:
         try:
-            yield from self._connection.execute(query)
+            yield from self._connection.execute(query, values)
         except (sqlite3.Error, OverflowError) as error:
             self.faults.append(f"table {table}: {clip(str(error))[1:-1]}")
 

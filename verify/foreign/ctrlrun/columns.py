@@ -11,7 +11,7 @@ from verify.report import MAX_FINDINGS, Report
 
 __all__ = ["Columns"]
 
-_COMPARED: Final = ("receipt_id", "action_id", "effect_key", "result")
+_COMPARED: Final = ("receipt_id", "action_id", "effect_key", "result", "prev_hash")
 
 
 class Columns:
@@ -28,21 +28,16 @@ class Columns:
         """Take a row and the document that it holds."""
         self._rows += 1
         _, _, _, receipt_id, action_id, effect_key, result, ts, prev_hash = row
-        for name, found in (
-            ("receipt_id", receipt_id),
-            ("action_id", action_id),
-            ("effect_key", effect_key),
-            ("result", result),
-            ("prev_hash", prev_hash),
-        ):
-            if name in self._names:
-                said = value.get(name)
-                if (None if found is None else text(found) or clip(found)) != said:
+        found = (receipt_id, action_id, effect_key, result, prev_hash)
+        said = tuple(_stored(value.get(name)) for name in _COMPARED)
+        if found != said:
+            for name, column, member in zip(_COMPARED, found, said, strict=True):
+                if column != member and name in self._names:
                     self._strangers += name == "receipt_id"
-                    self.add(where, f"column {name} holds {clip(text(found))}, the document {clip(said)}")
+                    self.add(where, f"column {name} holds {_shown(column)}, the document {_shown(member)}")
                     return
         finished_at = value.get("finished_at")
-        if "ts" in self._names and not _same_time(text(ts), finished_at):
+        if not _same_time(ts, finished_at) and "ts" in self._names:
             self.add(where, f"column ts holds {clip(text(ts))}, the document finished at {clip(finished_at)}")
 
     def add(self, where: str, message: str) -> None:
@@ -54,7 +49,7 @@ class Columns:
 
     def finish(self, report: Report) -> None:
         """Report on all that was taken."""
-        if not self._names & {"ts", "prev_hash", *_COMPARED}:
+        if not self._names & {"ts", *_COMPARED}:
             return
         report.ran("columns", self._rows)
         if self._strangers == self._rows > 1:
@@ -68,14 +63,24 @@ class Columns:
             report.find("columns", "ctrlrun.column", message="more rows", count=self._more)
 
 
-def _same_time(column: str | None, said: object) -> bool:
+def _stored(member: object) -> object:
+    """Return a member as a store holds it."""
+    return member.encode("utf-8", "surrogatepass") if type(member) is str else member
+
+
+def _shown(column: object) -> str:
+    return clip(text(column) if isinstance(column, bytes) else column)
+
+
+def _same_time(column: object, said: object) -> bool:
     """Return whether a column of microseconds and a member of milliseconds name one moment."""
-    if column is None or type(said) is not str:
-        return column is None and said is None
-    if column[:23] == said[:23]:
+    found = text(column)
+    if found is None or type(said) is not str:
+        return found is None and said is None
+    if found[:23] == said[:23]:
         return True
     try:
-        moment, other = datetime.fromisoformat(column), datetime.fromisoformat(said)
+        moment, other = datetime.fromisoformat(found), datetime.fromisoformat(said)
         return moment.replace(microsecond=moment.microsecond // 1_000 * 1_000) == other
     except (ValueError, TypeError):
         return False

@@ -8,34 +8,18 @@ the chain does not ask. We do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
 from ledger.errors import clip
 from ledger.members import TIME_PATTERN
 from verify.foreign.ctrlrun.hashes import action_hash_of
-from verify.foreign.ctrlrun.words import (
-    CHAINED_SCHEMAS,
-    DECISIONS,
-    EXECUTIONS,
-    MEMBERS,
-    PRINCIPAL_MEMBERS,
-    PRUNE_ACTION,
-    RESULTS,
-    V1,
-)
+from verify.foreign.ctrlrun.shape import misshape_of
+from verify.foreign.ctrlrun.words import DECISIONS, MEMBERS, PRUNE_ACTION, RESULTS
 
 __all__ = ["faults_of", "refusal_of", "schema_of"]
 
-_IDS: Final = re.compile(r"(?:ctr|act)_[0-9a-f]{32}")
-_APPROVAL: Final = re.compile(r"apr_[0-9a-f]{32}")
-_HOP: Final = re.compile(r"dlg_[0-9a-f]{32}")
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _TIME: Final = re.compile(TIME_PATTERN)
-_TEXTS: Final = ("action", "environment", "decision_reason")
-_TEXTS_OR_NULL: Final = ("resource", "approver", "effect_key", "error", "policy_version", "authority_grant_id", "task")
-_DIGESTS_OR_NULL: Final = ("policy_hash", "precondition_at_request", "precondition_at_recheck", "scope_hash")
 _BUILT: Final = (
     "receipt_id", "action_id", "action", "action_hash", "resource", "arguments", "environment", "decision_reason",
     "approval_id", "approver", "effect_key", "attempt", "error",
@@ -89,20 +73,16 @@ def _refuse_principal(principal: dict[str, Any]) -> None:
         raise ValueError("expires_at")
 
 
-def faults_of(value: dict[str, Any], *, plain: bool) -> Iterator[tuple[str, str]]:
-    """Yield (code, message) of what is wrong with a document under the schema that it names."""
+def faults_of(value: dict[str, Any], *, plain: bool, usual: bool = False) -> list[tuple[str, str]]:
+    """Return (code, message) of all that is wrong with a document under the schema that it names; without any ctrlrun reads it too.
+
+    `plain` and `usual` are those of its reading.
+    """
     schema = schema_of(value)
-    members = MEMBERS.get(schema)
-    if members is None:
-        yield "format.unknown", f"schema {clip(schema)}: only its hash was checked"
-        return
-    if value.keys() != members:
-        missing, more = sorted(members - value.keys()), sorted(value.keys() - members)
-        parts = [f"without {', '.join(missing)}"] * bool(missing) + [f"with {clip(', '.join(more))}"] * bool(more)
-        yield "foreign.malformed", f"{schema} {' and '.join(parts)}"
-    wrong = _wrong_member(value, schema)
-    if wrong is not None:
-        yield "foreign.malformed", f"{schema}: {wrong}: got {clip(value.get(wrong))}"
+    if schema not in MEMBERS:
+        return [("format.unknown", f"schema {clip(schema)}: only its hash was checked")]
+    misshape = None if usual else misshape_of(value, schema)
+    faults = [] if misshape is None else [("foreign.malformed", misshape)]
     try:
         found = action_hash_of(value, plain=plain)
         if found != value.get("action_hash") and value.get("action") == PRUNE_ACTION:
@@ -110,77 +90,7 @@ def faults_of(value: dict[str, Any], *, plain: bool) -> Iterator[tuple[str, str]
             arguments = value["arguments"] | {"stage": "proposed"}
             found = action_hash_of(value | {"arguments": arguments}, plain=plain)
     except (KeyError, TypeError):
-        return  # said above
+        return faults  # said above
     if found != value.get("action_hash"):
-        yield "ctrlrun.action_hash", f"says {clip(value.get('action_hash'))}, its action has {found}"
-
-
-def _wrong_member(value: dict[str, Any], schema: str) -> str | None:  # noqa: C901, PLR0911, PLR0912  a list of members
-    """Return the first member that does not hold what its schema asks for, None where all do; absent ones are told apart before."""
-    for name in ("receipt_id", "action_id"):
-        each = value.get(name)
-        if type(each) is not str or _IDS.fullmatch(each) is None:
-            return name
-    each = value.get("action_hash")
-    if type(each) is not str or _DIGEST.fullmatch(each) is None:
-        return "action_hash"
-    for name in _TEXTS:
-        if type(value.get(name)) is not str or not value[name]:
-            return name
-    for name in _TEXTS_OR_NULL:
-        each = value.get(name)
-        if each is not None and type(each) is not str:
-            return name
-    for name in _DIGESTS_OR_NULL:
-        each = value.get(name)
-        if each is not None and (type(each) is not str or _DIGEST.fullmatch(each) is None):
-            return name
-    for name, pattern in (("approval_id", _APPROVAL), ("hop", _HOP)):
-        each = value.get(name)
-        if each is not None and (type(each) is not str or pattern.fullmatch(each) is None):
-            return name
-    attempt = value.get("attempt")
-    if type(attempt) is not int or attempt < 1:
-        return "attempt"
-    if type(value.get("arguments")) is not dict:
-        return "arguments"
-    if not _is_principal(value.get("principal"), schema):
-        return "principal"
-    for name, words in (("decision", DECISIONS), ("result", RESULTS)):
-        if type(value.get(name)) is not str or value[name] not in words:
-            return name
-    for name in ("started_at", "finished_at"):
-        each = value.get(name)
-        if type(each) is not str or _TIME.fullmatch(each) is None:
-            return name
-    if schema != V1:
-        execution = value.get("execution")
-        observed = value["result"] == "observed"
-        if execution is not None and not (type(execution) is str and execution in EXECUTIONS and observed):
-            return "execution"
-    if schema in CHAINED_SCHEMAS and (type(value.get("seq")) is not int or value["seq"] < 1):
-        return "seq"
-    return _wrong_list(value)
-
-
-def _is_principal(principal: object, schema: str) -> bool:
-    names = {"agent", "user"} if schema == V1 else PRINCIPAL_MEMBERS
-    if type(principal) is not dict or principal.keys() != names:
-        return False
-    user = principal["user"]
-    return type(principal["agent"]) is str and bool(principal["agent"]) and (user is None or type(user) is str)
-
-
-def _wrong_list(value: dict[str, Any]) -> str | None:
-    """Return the name of the first list that holds what it must not."""
-    for name in ("controls", "approvers", "budget_charges"):
-        if type(value.get(name, [])) is not list:
-            return name
-    for charge in value.get("budget_charges", ()):
-        amount = charge.get("amount") if type(charge) is dict else None
-        if type(amount) is not int or amount < 0:
-            return "budget_charges"
-    for approver in value.get("approvers", ()):
-        if type(approver) is not dict or type(approver.get("agent")) is not str:
-            return "approvers"
-    return None
+        faults.append(("ctrlrun.action_hash", f"says {clip(value.get('action_hash'))}, its action has {found}"))
+    return faults

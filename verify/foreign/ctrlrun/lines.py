@@ -24,7 +24,7 @@ from verify.foreign.ctrlrun.document import faults_of, refusal_of
 from verify.foreign.ctrlrun.reading import Reading, read
 from verify.foreign.ctrlrun.receipts import Receipts
 from verify.foreign.ctrlrun.store import judge_store
-from verify.foreign.ctrlrun.tables import RECEIPT_COLUMNS, ReceiptRow, Row
+from verify.foreign.ctrlrun.tables import RECEIPT_COLUMNS, EffectRow, EventRow, ReceiptRow, Row
 from verify.foreign.ctrlrun.words import EVENT_TYPES, RECEIPT_PREFIX
 from verify.report import Coverage, Report
 
@@ -158,6 +158,15 @@ class _Dump:
 
     def receipts(self) -> Iterator[ReceiptRow]:
         return iter(self._rows)
+
+    def events(self, *types: str) -> Iterator[EventRow]:  # noqa: ARG002  the protocol
+        return iter(())
+
+    def event_types(self) -> Iterator[tuple[Any, ...]]:
+        return iter(())
+
+    def effects(self) -> Iterator[EffectRow]:
+        return iter(())
 
     def has(self, table: str) -> bool:
         return table == "receipts"

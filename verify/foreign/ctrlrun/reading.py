@@ -11,7 +11,6 @@ read it, is our finding.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -19,14 +18,13 @@ from typing import Any, Final
 import orjson
 
 from verify.foreign import strict
+from verify.foreign.ctrlrun.usual import holds_float, is_usual
 
 __all__ = ["MAX_DEPTH", "Fault", "Reading", "canonical_bytes", "read", "sha256_of"]
 
 MAX_DEPTH: Final = 200
 """Levels that are read. ctrlrun's own reader ends in an uncaught error somewhere above 490, depending on its stack."""
 
-# A number with a fraction or an exponent, as it can stand outside a string; inside one it only costs a second look.
-_FRACTION: Final = re.compile(rb"[:,\[]-?[0-9]+[.eE]")
 _CODES: Final = {"too_deep": "foreign.too_deep", "duplicate_name": "foreign.duplicate_name"}
 
 
@@ -43,21 +41,25 @@ class Reading:
     """A text as ctrlrun takes it.
 
     `readable` is whether its parser takes it at all. `plain` says that the text is the compact print of its value: no fault, no
-    float, no integer beyond 64 bits. `fault` is the first that a strict reader finds.
+    float, no integer beyond 64 bits. `usual` says that it is surely a receipt in the shape of its schema. `fault` is the first that
+    a strict reader finds.
     """
 
     value: Any
     readable: bool
     plain: bool
     fault: Fault | None = None
+    usual: bool = False
 
 
 def read(data: bytes) -> Reading:
     """Return what a text holds."""
     try:
         value = orjson.loads(data)
-        if orjson.dumps(value) == data and _FRACTION.search(data) is None and _is_shallow(data):
-            return Reading(value, readable=True, plain=True)
+        if orjson.dumps(value) == data and _is_shallow(data):
+            usual = type(value) is dict and is_usual(value)
+            if usual or not holds_float(value):
+                return Reading(value, readable=True, plain=True, usual=usual)
     except (orjson.JSONDecodeError, TypeError):
         pass  # the slow reader says why
     fault = None

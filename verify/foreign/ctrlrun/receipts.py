@@ -54,6 +54,7 @@ class Receipts:
     unreadable: str | None = None
     """Why ctrlrun's own reader cannot say anything of all of them, where that is so."""
     newest: str = ""
+    taken: int = 0
     _ids: set[str] = field(default_factory=set)
 
     def take(self, where: str, text: bytes | None, *, seq: int | None, stored: Hash) -> dict[str, Any] | None:
@@ -71,21 +72,32 @@ class Receipts:
             self.report.find("documents", reading.fault.code, where=where, message=reading.fault.message)
         elif not reading.readable:
             self.report.find("documents", "foreign.malformed", where=where, message="no text")
-        refusal, found = refusal_of(value) if reading.readable else "not read", None
-        if refusal is None:
-            canonical = canonical_bytes(value, plain=reading.plain)
-            found = None if canonical is None else sha256_of(canonical)
-            refusal = "holds a number that is no integer, or half a surrogate pair" if found is None else None
-        self._walk(reading, seq, stored, found, refusal or "")
-        for name in _OF_DOCUMENTS:
-            self.report.ran(name)
-        if refusal is not None and reading.readable and reading.fault is None:
+        faults = faults_of(value, plain=reading.plain, usual=reading.usual) if type(value) is dict else []
+        found, refusal = self._hash(reading, faults)
+        self._walk(reading, seq, stored, found, refusal)
+        self.taken += 1
+        if refusal and reading.readable and reading.fault is None and not faults:
             self.report.find("documents", "foreign.malformed", where=where, message=refusal)
         if type(value) is not dict:
             return None
-        self._judge(value, where, seq, plain=reading.plain)
+        for code, message in faults:
+            self.report.find(_FAULT_CHECKS.get(code, "documents"), code, where=where, message=message)
+        self._place(value, where, seq)
         self.seen(value, seq)
         return value
+
+    def _hash(self, reading: Reading, faults: list[tuple[str, str]]) -> tuple[str | None, str]:
+        """Return the hash of a document by ctrlrun's rule; None with the reason, where it has none or ctrlrun builds no receipt."""
+        if not reading.readable:
+            return None, "not read"
+        # A document without a fault, or under another hash only, is one that ctrlrun builds.
+        refusal = refusal_of(reading.value) if faults or type(reading.value) is not dict else None
+        if refusal is not None:
+            return None, refusal
+        canonical = canonical_bytes(reading.value, plain=reading.plain)
+        if canonical is None:
+            return None, "holds a number that is no integer, or half a surrogate pair"
+        return sha256_of(canonical), ""
 
     def _walk(self, reading: Reading, seq: int | None, stored: Hash, found: str | None, why: str) -> None:
         if seq is None:
@@ -97,9 +109,7 @@ class Receipts:
             previous = reading.value.get("prev_hash") if found is not None else None
             self.chain.add(seq, stored, found, previous, why=why)
 
-    def _judge(self, value: dict[str, Any], where: str, seq: int | None, *, plain: bool) -> None:
-        for code, message in faults_of(value, plain=plain):
-            self.report.find(_FAULT_CHECKS.get(code, "documents"), code, where=where, message=message)
+    def _place(self, value: dict[str, Any], where: str, seq: int | None) -> None:
         schema = schema_of(value)
         if schema in CHAINED_SCHEMAS and value.get("seq") != seq:
             said = f"says that it stands at {clip(value.get('seq'))}"
@@ -115,6 +125,9 @@ class Receipts:
     def finish(self, kind: str) -> Native:
         """Report the breaks of the chain, and return ctrlrun's verdict; after the chain was ended."""
         chain = self.chain
+        if self.taken:
+            for name in _OF_DOCUMENTS:
+                self.report.ran(name, self.taken)
         chain.end_unchained()
         for each in chain.breaks:
             name = "head" if each.name == "head_mismatch" else "chain"

@@ -20,33 +20,26 @@ from typing import Any, Final
 
 from ledger.errors import clip
 from verify.foreign.ctrlrun.chain import Head
-from verify.foreign.ctrlrun.tables import Row, integer, text
+from verify.foreign.ctrlrun.tables import Tables, integer, text
 from verify.foreign.ctrlrun.words import EVENT_TYPES, PRUNE_ACTION
 from verify.report import Report
 
 __all__ = ["Reconciliation"]
 
-_RESOLUTIONS: Final = frozenset({"EFFECT_RESOLVED", "RECONCILIATION_RESOLVED"})
+_COMMITTED: Final = "EXECUTION_COMMITTED"
+_COMMITTED_BYTES: Final = b"EXECUTION_COMMITTED"
+_RESOLUTIONS: Final = ("EFFECT_RESOLVED", "RECONCILIATION_RESOLVED")
 
 
 @dataclass(slots=True)
 class Reconciliation:
-    """Takes receipts, then events, then effects, and reports what does not meet."""
+    """Takes receipts, then the events and effects of the store that they are in, and reports what does not meet."""
 
     committed: dict[str, str] = field(default_factory=dict)
     """Action id -> what a receipt that says committed is called."""
     acted: set[str] = field(default_factory=set)
     """Action ids of all receipts."""
     _chained: set[str] = field(default_factory=set)
-    _evented: set[str] = field(default_factory=set)
-    _met: bool = False
-    _resolved: set[str] = field(default_factory=set)
-    _unmatched: dict[str, int] = field(default_factory=dict)
-    _first_surviving: int | None = None
-    _first: int | None = None
-    _last: int = 0
-    _events: int = 0
-    _unknown: int = 0
 
     def receipt(self, value: dict[str, Any], seq: int | None) -> None:
         """Take a receipt."""
@@ -60,72 +53,81 @@ class Reconciliation:
         if committed and value.get("action") != PRUNE_ACTION:
             self.committed[action_id] = f"seq {seq}" if seq is not None else action_id
 
-    def event(self, row: Row) -> None:
-        """Take the next event."""
-        self._events += 1
-        event_id = integer(row.get("event_id")) or 0
-        self._first = event_id if self._first is None else self._first
-        self._last = max(self._last, event_id)
-        type_, action_id = text(row.get("type")), text(row.get("action_id"))
-        if type_ not in EVENT_TYPES:
-            self._unknown += 1
-        elif type_ in _RESOLUTIONS:
-            self._resolved.add(text(row.get("effect_key")) or "")
-        if action_id is None:
-            return
-        self._met = self._met or action_id in self.acted
-        if self._first_surviving is None and action_id in self._chained:
-            self._first_surviving = event_id
-        if type_ == "EXECUTION_COMMITTED":
-            if action_id in self.committed:
-                self._evented.add(action_id)
-            else:
-                self._unmatched[action_id] = event_id
-
-    def finish(self, report: Report, *, checkpoint: Head | None, last_number: int | None, effects: list[Row]) -> None:
-        """Report on all that was taken; `last_number` is the number that the store gave to its last event."""
-        report.ran("reconcile", self._events + len(effects))
-        if self._events and self.acted and not self._met:
-            said = f"none of {self._events} events is about an action of any receipt here"
+    def meet(self, report: Report, tables: Tables, checkpoint: Head | None) -> None:
+        """Report on the events and effects of a store."""
+        count, last, unknown = _counted(tables)
+        report.ran("reconcile", count)
+        evented: set[str] = set()
+        unmatched: dict[str, int] = {}
+        resolved: set[str] = set()
+        for number, type_, action, effect_key in tables.events(_COMMITTED, *_RESOLUTIONS):
+            action_id = text(action)
+            if type_ != _COMMITTED_BYTES:
+                resolved.add(text(effect_key) or "")
+            elif action_id in self.committed:
+                evented.add(action_id)
+            elif action_id is not None:
+                unmatched[action_id] = number if type(number) is int else 0
+        if unmatched and not evented and not self._is_met(tables):
+            said = f"none of {count} events is about an action of any receipt here"
             report.find("reconcile", "ctrlrun.events_of_others", message=said)
             return
-        missing = dict(self._unmatched)
-        if checkpoint is not None:
-            missing = self._without_pruned(missing, checkpoint)
-        for action_id, event_id in missing.items():
-            said = f"event {event_id} says that {clip(action_id)} was committed"
-            report.find("reconcile", "ctrlrun.no_receipt", where=f"event {event_id}", message=said)
+        missing = unmatched if checkpoint is None else self._without_pruned(unmatched, tables, checkpoint)
+        for action_id, number in missing.items():
+            said = f"event {number} says that {clip(action_id)} was committed"
+            report.find("reconcile", "ctrlrun.no_receipt", where=f"event {number}", message=said)
         if checkpoint is None:
-            self._effects(report, effects)
-        for action_id, where in self.committed.items():
-            if action_id not in self._evented and self._events:
+            self._effects(report, tables, resolved | {""}, unmatched)
+        for action_id, where in self.committed.items() if count else ():
+            if action_id not in evented:
                 report.find("reconcile", "ctrlrun.no_event", where=where, message=f"no event of {clip(action_id)}")
-        if self._unknown:
-            report.find("reconcile", "format.unknown", message="events of unknown types", count=self._unknown)
-        self._numbers(report, last_number)
+        if unknown:
+            report.find("reconcile", "format.unknown", message="events of unknown types", count=unknown)
+        _report_numbers(report, count, max(last, _last_number(tables)))
 
-    def _without_pruned(self, missing: dict[str, int], checkpoint: Head) -> dict[str, int]:
+    def _is_met(self, tables: Tables) -> bool:
+        """Return whether any event is about an action of a receipt; with no receipt, all are said to be."""
+        return not self.acted or any(text(action) in self.acted for _, _, action, _ in tables.events())
+
+    def _without_pruned(self, unmatched: dict[str, int], tables: Tables, checkpoint: Head) -> dict[str, int]:
         """Return what is missing without the events of receipts that the prune took: the oldest, no more than it took."""
-        limit = self._first_surviving if self._first_surviving is not None else self._last + 1
-        pruned = sorted((event_id, action_id) for action_id, event_id in missing.items() if event_id < limit)
+        if not unmatched:
+            return unmatched
+        of_survivors = (number for number, _, action, _ in tables.events() if text(action) in self._chained)
+        limit = next(of_survivors, None)
+        pruned = sorted((number, each) for each, number in unmatched.items() if limit is None or number < limit)
         taken = {action_id for _, action_id in pruned[: checkpoint[0]]}
-        return {action_id: event_id for action_id, event_id in missing.items() if action_id not in taken}
+        return {action_id: number for action_id, number in unmatched.items() if action_id not in taken}
 
-    def _effects(self, report: Report, effects: list[Row]) -> None:
-        for row in effects:
-            action_id, key = text(row.get("action_id")) or "", text(row.get("effect_key")) or ""
-            settled = row.get("resolved_by") is not None or key in self._resolved
-            if text(row.get("state")) != "committed" or settled or action_id in self._unmatched:
+    def _effects(self, report: Report, tables: Tables, resolved: set[str], said: dict[str, int]) -> None:
+        """Report committed effects without a receipt, but for those that a person or a remote settled, or that were said already."""
+        for key, action, resolver in tables.effects():
+            action_id = text(action) or ""
+            if action_id in self.committed or action_id in said or resolver is not None or text(key) in resolved:
                 continue
-            if action_id not in self.committed:
-                said = f"effect {clip(key)} of {clip(action_id)} is committed"
-                report.find("reconcile", "ctrlrun.no_receipt", where="effects", message=said)
+            message = f"effect {clip(text(key))} of {clip(action_id)} is committed"
+            report.find("reconcile", "ctrlrun.no_receipt", where="effects", message=message)
 
-    def _numbers(self, report: Report, last_number: int | None) -> None:
-        if last_number is None and not self._events:
-            return
-        last = max(self._last, last_number or 0)
-        lost = last - self._events
-        if lost > 0:
-            said = f"{self._events} of {last} events are there"
-            report.find("reconcile", "ctrlrun.events_missing", message=said, count=lost)
+
+def _counted(tables: Tables) -> tuple[int, int, int]:
+    """Return how many events there are, the number of the last, and how many are of unknown types."""
+    count = last = unknown = 0
+    for type_, number, highest in tables.event_types():
+        count += number
+        last = max(last, highest if type(highest) is int else 0)
+        unknown += number if text(type_) not in EVENT_TYPES else 0
+    return count, last, unknown
+
+
+def _last_number(tables: Tables) -> int:
+    """Return the number that the store gave to its newest event, whether it is still there or not; 0 where it says none."""
+    for row in tables.rows("sqlite_sequence"):
+        if text(row.get("name")) == "events":
+            return integer(row.get("seq")) or 0
+    return 0
+
+
+def _report_numbers(report: Report, count: int, last: int) -> None:
+    if last > count:
+        said = f"{count} of {last} events are there"
+        report.find("reconcile", "ctrlrun.events_missing", message=said, count=last - count)

@@ -48,10 +48,7 @@ def judge_store(tables: Tables, *, kind: str = "store") -> Judgement:
     else:
         chain.end(_head_of(report, tables, "receipt_chain") if tables.has("receipt_chain") else (0, GENESIS))
         report.ran("head")
-        for event in tables.rows("events"):
-            meeting.event(event)
-        number = _last_number(tables)
-        meeting.finish(report, checkpoint=checkpoint, last_number=number, effects=list(tables.rows("effects")))
+        meeting.meet(report, tables, checkpoint)
     native = receipts.finish(kind)
     columns.finish(report)
     anchors.finish(report)
@@ -95,12 +92,4 @@ def _head_of(report: Report, tables: Tables, table: str) -> Head | None:
         if seq is not None and hash_ is not None:
             return seq, hash_
         report.find("head", "foreign.malformed", where=table, message=f"{table} holds no place and hash")
-    return None
-
-
-def _last_number(tables: Tables) -> int | None:
-    """Return the number that the store gave to its newest event, whether it is still there or not."""
-    for row in tables.rows("sqlite_sequence"):
-        if text(row.get("name")) == "events":
-            return integer(row.get("seq"))
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol, TypeAlias
 
-__all__ = ["RECEIPT_COLUMNS", "ReceiptRow", "Row", "Tables", "integer", "text"]
+__all__ = ["RECEIPT_COLUMNS", "EffectRow", "EventRow", "ReceiptRow", "Row", "Tables", "integer", "text"]
 
 RECEIPT_COLUMNS: Final = (
     "seq", "json", "hash", "receipt_id", "action_id", "effect_key", "result", "ts", "prev_hash",
@@ -18,6 +18,10 @@ RECEIPT_COLUMNS: Final = (
 
 ReceiptRow: TypeAlias = tuple[Any, ...]
 """The nine columns of a row of `receipts`."""
+EventRow: TypeAlias = tuple[Any, ...]
+"""Number, type, action id and effect key of an event."""
+EffectRow: TypeAlias = tuple[Any, ...]
+"""Effect key, action id and who resolved it, of an effect."""
 Row: TypeAlias = dict[str, Any]
 """A row of another table: name of a column -> what it holds."""
 
@@ -33,6 +37,15 @@ class Tables(Protocol):
 
     def receipts(self) -> Iterator[ReceiptRow]:
         """Yield the rows of `receipts` in the order of `seq`, those without one first."""
+
+    def events(self, *types: str) -> Iterator[EventRow]:
+        """Yield number, type, action id and effect key of each event, or of those of some types, in the order of their numbers."""
+
+    def event_types(self) -> Iterator[tuple[Any, ...]]:
+        """Yield each type of events, how many there are of it, and the number of the last one."""
+
+    def effects(self) -> Iterator[EffectRow]:
+        """Yield effect key, action id and who resolved it, of each effect that is committed."""
 
     def has(self, table: str) -> bool:
         """Return whether there is a table of this name."""

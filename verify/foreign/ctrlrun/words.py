@@ -21,10 +21,8 @@ __all__ = [
     "CHAIN_BREAKS",
     "DECISIONS",
     "EVENT_TYPES",
-    "EXECUTIONS",
     "GENESIS",
     "MEMBERS",
-    "PRINCIPAL_MEMBERS",
     "PRUNE_ACTION",
     "RECEIPT_PREFIX",
     "RESULTS",
@@ -66,11 +64,9 @@ MEMBERS: Final = _members()
 """Schema -> the names of its members: all of them, and no other."""
 CHAINED_SCHEMAS: Final = frozenset(schema for schema, names in MEMBERS.items() if "seq" in names)
 """Schemas whose documents hold their place in the chain."""
-PRINCIPAL_MEMBERS: Final = frozenset({"agent", "user", "claims", "issuer", "expires_at"})
 
 DECISIONS: Final = frozenset({"allow", "approve", "deny"})
 RESULTS: Final = frozenset({"committed", "failed", "ambiguous", "denied", "blocked", "observed"})
-EXECUTIONS: Final = frozenset({"committed", "failed", "ambiguous"})
 
 CHAIN_BREAKS: Final = ("content_altered", "hash_missing", "link_broken", "missing", "head_mismatch", "unchained")
 ANCHOR_BREAKS: Final = ("anchor_broken", "anchor_missing", "anchor_repudiated")
