@@ -24,6 +24,7 @@ from ledger.notarization import NOTARIZATION_SCHEMA, Notarization, parse_notariz
 from ledger.receipt import Evaluation, parse_receipt
 from ledger.tlogproof import parse_tlog_proof
 from verify.counterseal import COUNTER_SEALS, open_problem
+from verify.headfile import skip_unsupported
 from verify.options import Options
 from verify.pins import trust_used
 from verify.proof import leaf_hash, verify_inclusion
@@ -73,6 +74,10 @@ def verify_sealed(
     if answer is not None and seal is not None:
         report.expect("record", "log key")
         _judge_record(report, answer, seal, trust)
+    required = max(options.counter_seals, 0 if trust is None or keys else trust.quorum)
+    if required > 1:
+        report.find(COUNTER_SEALS, "trust.quorum", message=f"one document is by one notary, {required} are asked for")
+    skip_unsupported(report, options, "a notary's document", counter_seals=False)
     report.skip(
         "receipts", "check.not_asked", "the receipt is not in the file, only what was sealed of it", asked=False
     )

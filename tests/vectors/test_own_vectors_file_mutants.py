@@ -18,14 +18,15 @@ from ledger import canonical
 from ledger import tlogproof as tlog_format
 from ledger.bundle import Item
 from ledger.checkpoint import head_of, open_head
+from ledger.counterseal import parse_counter_seal
 from ledger.digest import digest
 from ledger.entry import parse_entry
-from ledger.envelope import Envelope, Seal
+from ledger.envelope import Envelope, Seal, parse_envelope
 from ledger.errors import LedgerError, SignatureError
 from ledger.keys import parse_base64
 from ledger.note import Note, parse_note, print_note
 from vectors import generate
-from verify import bundle, consistency, equivocation, proof, published, tiles
+from verify import bundle, consistency, cosignature, counterseal, equivocation, proof, published, tiles
 from verify.errors import ProofError
 from verify.report import Covered
 from verify.vectors import parse_vectors, run_case
@@ -209,6 +210,56 @@ right_attribute = bundle.Branch._attribute
 right_bundle = bundle.verify_bundle
 
 
+# What notaries give.
+
+
+def seal_not_verified(document):
+    try:
+        return parse_counter_seal(parse_envelope(document).payload), ("", "")
+    except LedgerError as error:
+        return None, ("counterseal.malformed", str(error))
+
+
+def name_only(self, name, key):
+    return None if name in self.notaries else "trust.notary_unpinned"
+
+
+def key_only(self, name, key):
+    return None if key in self.roles else "trust.notary_unpinned"
+
+
+class _Every(set):
+    def add(self, item):
+        super().add((item, len(self)))
+
+
+def seals_counted():
+    return right_heard(_Every())
+
+
+def any_head_covers(self, notary, size, time, kind):
+    self.heard.counted.add(notary)
+
+
+def no_quorum(report, carried, *, subject, trust, required):
+    return right_counter_seals(report, carried, subject=subject, trust=replace(trust, quorum=0), required=required)
+
+
+def by_name(note, trust):
+    names = {line.name for line in note.signatures} & trust.notaries.keys()
+    return cosignature.Cosigners(tuple(cosignature.Cosigned(name, None) for name in names), ())
+
+
+def by_seal_key(note, trust):
+    pins = {name: each.model_copy(update={"cosigner": each.key}) for name, each in trust.notaries.items()}
+    return right_cosigners(note, replace(trust, notaries=pins))
+
+
+right_heard = counterseal._Heard
+right_counter_seals = counterseal.check_counter_seals
+right_cosigners = cosignature.cosigners_of
+
+
 # The smaller files.
 
 
@@ -303,6 +354,7 @@ right_compare = tiles.TreeFold._compare
 
 B, J, E, P = "verify.bundle.", "verify.bundle._Judge.", "verify.equivocation.", "verify.published."
 T = "verify.tiles.TreeFold."
+C = "verify.counterseal."
 
 MUTANTS = [
     ("keyring not followed", "verify.keyring.Keyring.take", nothing, "bundles:rotated"),
@@ -344,7 +396,20 @@ MUTANTS = [
     ("links of a range not compared", "verify.range._check_links", nothing, "bundles:range-previous"),
     ("any spelling of a bundle", "verify.file.parse_bundle", round_trip, "bundles:form-order"),
     ("a name twice in a bundle", "verify.file.parse_bundle", round_trip, "bundles:form-twice"),
-    ("counter-seals passed over", "verify.file.verify_bundle", without_counter_seals, "bundles:counter-seal"),
+    ("counter-seals passed over", "verify.file.verify_bundle", without_counter_seals, "counter-seals:fork"),
+    ("heads that were sealed not joined", C + "_Judge._joined", true, "counter-seals:fork-newest"),
+    ("a proof of the right end believed", C + "verify_consistency", nothing, "counter-seals:fork"),
+    ("seals not verified", C + "open_problem", seal_not_verified, "counter-seals:altered"),
+    ("any key under a notary's name", "verify.trust.Trust.judge_notary", name_only, "counter-seals:mismatch"),
+    ("any name of a notary's key", "verify.trust.Trust.judge_notary", key_only, "counter-seals:other-name"),
+    ("seals counted, not notaries", C + "_Heard", seals_counted, "counter-seals:twice"),
+    ("any head covers", C + "_Judge._vouched", any_head_covers, "counter-seals:too-early"),
+    ("quorum of the trust file passed over", C + "check_counter_seals", no_quorum, "counter-seals:quorum"),
+    ("cosignatures not verified", C + "cosigners_of", by_name, "counter-seals:cosigned-altered"),
+    ("cosigner's key taken for the seal's", C + "cosigners_of", by_seal_key, "counter-seals:cosigned-seal-key"),
+    ("a head without its log's line", C + "open_remembered", true, "counter-seals:cosigned-unsigned"),
+    ("cosignatures of a head not looked at", "verify.headfile.check_cosigned", nothing, "counter-seals:head-bare"),
+    ("a document of whomever", "verify.sealed._judge_notary", nothing, "counter-seals:document-mismatch"),
     ("closed runs not asked for", "verify.file.verify_bundle", never_closed, "bundles:range-require-closed"),
     ("extra believed", "verify.tlogproof._check_inclusion", nothing, "tlog-proofs:extra-altered"),
     ("index not compared", "verify.tlogproof.parse_tlog_proof", index_of_entry, "tlog-proofs:index"),

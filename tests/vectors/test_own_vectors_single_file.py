@@ -20,6 +20,7 @@ DIFFERS = {
     "artifacts-swapped": (0, "it does not ask for the order of artifacts"),
     "artifacts-twice": (0, "it does not ask for the order of artifacts"),
     "form-covers": (3, "it does not tell covers in the bundle of a receipt from an open run"),
+    "counter-seal": (3, "it judges no counter-seals, and says so of whatever stands there"),
     "later-kind": (1, "a subject that it cannot read does not hold"),
     "later-type": (1, "a subject that it cannot read does not hold"),
 }

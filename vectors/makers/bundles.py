@@ -97,8 +97,8 @@ def _subject(case, book: Book) -> None:
     case("item-twice", "An item twice.", copy(good, items=[*good["items"][:2], *good["items"][1:]]), "chain.index", "repeated")  # fmt: skip
     swapped = [good["items"][1], good["items"][0], *good["items"][2:]]
     case("items-swapped", "Two items swapped.", copy(good, items=swapped), "chain.index", "swapped")
-    case("counter-seal", "A counter-seal, which cannot be judged.", copy(good, counter_seals=[{}]), "check.unsupported", "counter-seal", 3)  # fmt: skip
-    case("counter-seals-required", "A counter-seal is asked for, and none is there.", good, "check.unsupported", "counter-seal", 3, require=("counter-seal=1",))  # fmt: skip
+    case("counter-seal", "A counter-seal that is none.", copy(good, counter_seals=[{}]), BAD, "counter-seal")  # fmt: skip
+    case("counter-seals-required", "A counter-seal is asked for, and none is there.", good, "trust.quorum", "counter-seal", 4, require=("counter-seal=1",))  # fmt: skip
 
 
 def _form(case, book: Book) -> None:
