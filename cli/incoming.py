@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ledger.digest import digest
-from ledger.errors import NotFoundError, UnknownFormatError, clip
+from ledger.errors import NotFoundError, clip
 from verify.foreign import Judgement, Native, Recognised, format_of, recognise, verdict_of
 from verify.foreign.axlr.stream import is_event
 from verify.foreign.runx.store import INDEX, INDEX_OF_012, store_name
@@ -62,8 +62,7 @@ def read_targets(targets: list[str], format_: str | None, *, quiet: bool) -> lis
     """Return the documents that some targets name, in their order.
 
     Raises:
-        NotFoundError: there is no such file.
-        UnknownFormatError: nothing of a format that is known, or not of the one that was asked for.
+        NotFoundError: there is no such file, or it is nothing of a format that is known, or of the one that was asked for.
     """
     found: list[Incoming] = []
     for target in targets:
@@ -74,9 +73,7 @@ def read_targets(targets: list[str], format_: str | None, *, quiet: bool) -> lis
         path = Path(target)
         if path.is_dir():
             if not is_receipt_store(path):
-                raise UnknownFormatError(
-                    f"{clip(target)}: a folder that is no receipt store of runx", code="import.unknown"
-                )
+                raise NotFoundError(f"{clip(target)}: a folder that is no receipt store of runx", code="import.unknown")
             files = read_receipt_store(path)
             found += [_told(data, name, format_) for name, data in files.items() if name not in (INDEX, INDEX_OF_012)]
             continue
@@ -90,7 +87,7 @@ def _told(data: bytes, name: str, format_: str | None) -> Incoming:
     found = recognise(data) if format_ is None else format_of(format_).recognise(data)
     if found is None:
         expected = "a document of a system that is known" if format_ is None else f"a document of {format_}"
-        raise UnknownFormatError(
+        raise NotFoundError(
             f"{clip(name)}: got nothing that can be recognised, expected {expected}", code="import.unknown"
         )
     return Incoming(name, data, found)
