@@ -15,7 +15,7 @@ from ledger import canonical
 from ledger.attempts import read_place
 from ledger.canonical import JsonObject
 from ledger.envelope import Envelope
-from ledger.errors import AdmissionError, LedgerError
+from ledger.errors import AdmissionError, AlreadyClosedError, LedgerError
 from ledger.policing import decide_call
 from ledger.receipt import Approval, Decision, Intent, Opening, parse_receipt
 from ledger.recorder import opening_of
@@ -168,6 +168,12 @@ def refuse_answers(
         decision = parse_receipt(ledger.get(receipt.request).envelope.payload)
         if not isinstance(decision, Decision) or decision.status != "waiting":
             raise AdmissionError(f"approval: {receipt.request[7:19]} is no request that waits", code="approval.unknown")
+        run = view.state.run(decision.run)
+        if run is None or run.closed is not None:
+            raise AlreadyClosedError(
+                f"approval: the run {decision.run[7:19]} of the request is closed",
+                hint="what is closed takes no answers",
+            )
         opening = opening_of(ledger, decision.run)
         found = requests_of(
             ledger.reader, view.state, view.keyring, decision.run, opening, approvers=approvers, now=time

@@ -168,6 +168,9 @@ class Scope:
             raise ArgumentsError(f"call: got access {clip(access)}, expected read, propose, write or unknown")
         if arguments is not None and not isinstance(arguments, dict):
             raise ArgumentsError(f"arguments: got {type(arguments).__name__}, expected a dict of JSON values")
+        if arguments is None and self._recorder.opening.policy is not None:
+            # Else nobody could tell later from the record that it had none.
+            arguments = {}
         cut = self._secrets.with_members(secrets, arguments)
         kept: tuple[bytes, str] | None = None
         if arguments is not None:

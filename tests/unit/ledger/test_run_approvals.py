@@ -276,6 +276,15 @@ def test_approval_effect_and_budget_are_used_up_together_or_not_at_all(ledger):
     assert rules(ledger, ANN) == "ok"
 
 
+def test_a_run_that_is_closed_takes_no_answers(ledger):
+    with ledger.run("work", policy=asks(), approvers=trusting(ANN)) as run:
+        request = waits(run)
+    with pytest.raises(AdmissionError) as closed:
+        answer(ledger, request, ANN)
+    assert closed.value.code == "run.closed"
+    assert rules(ledger, ANN) == "ok"
+
+
 def test_an_approval_that_holds_for_less_than_a_second_more_is_not_used(ledger):
     with ledger.run("work", policy=asks(), approvers=trusting(ANN)) as run:
         request = waits(run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ledger import Blocked, Happened, Ledger, NotExecuted, Template
@@ -11,6 +13,7 @@ from ledger.rules.errors import TemplateError
 from ledger.rules.instant import ms_of, time_after
 from ledger.storage import writer
 from ledger.storage.places import Places
+from ledger.words import OutcomeStatus
 from verify.chain import Segment
 from verify.ledger import verify_ledger
 
@@ -284,6 +287,24 @@ def test_an_effect_is_found_by_its_key_after_the_state_was_made_again(ledger):
     with again.run("after") as after:
         assert held(after, "pay:1") == "effect.committed"
         assert held(after, "pay:2") == "effect.ambiguous"
+
+
+def cancelled(run, *ended):
+    with run.call("pay", effect_key="pay:1") as call:
+        for each in ended:
+            call.end(each)
+        raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(("ended", "status"), [([OutcomeStatus.COMMITTED], "committed"), ([], "ambiguous")])
+def test_a_cancel_is_recorded_beside_how_the_act_really_ended(ledger, ended, status):
+    with ledger.run("work") as run:
+        with pytest.raises(asyncio.CancelledError):
+            cancelled(run, *ended)
+        assert held(run) == f"effect.{status}"
+    outcome = receipts(ledger, "outcome")[0]
+    assert (outcome.status, outcome.error) == (status, "CancelledError")
+    assert rules(ledger) == "ok"
 
 
 def test_the_lease_is_measured_by_the_times_of_entries(ledger, clock):

@@ -49,6 +49,15 @@ def test_a_denied_act_does_not_run_and_one_that_is_allowed_does(ledger):
     assert rules(ledger).status == "ok"
 
 
+def test_a_call_without_arguments_says_so_where_a_policy_looks_at_them(ledger):
+    policy = ours(tools={"deny": [{"name": "shell", "arguments": {"command": "rm*"}}]})
+    with ledger.run("work", policy=policy) as run, run.call("shell"):
+        pass
+    intent = receipts(ledger, "intent")[0]
+    assert ledger.artifact(intent.artifacts[0]) == b"{}"
+    assert rules(ledger).status == "ok"
+
+
 def test_an_act_that_needs_an_approval_waits(ledger):
     policy = ours(level="act-with-approval", approval={"roles": ["ops"]})
     with ledger.run("work", policy=policy) as run, pytest.raises(Blocked), run.call("pay", access="write"):
