@@ -136,14 +136,16 @@ def _placed(check: Check, where: str) -> Check:
 
 
 def _merged(checks: list[Check]) -> tuple[Check, ...]:
-    """Return checks of many documents with those that passed said once for each name."""
-    passed: dict[str, Check] = {}
+    """Return checks of many documents, those that passed and those that nobody asked for said once for each name."""
+    once: dict[tuple[str, str | None, str], Check] = {}
     others: list[Check] = []
     for check in checks:
-        if check.status == "ok" and check.code is None:
-            before = passed.get(check.name)
-            passed[check.name] = replace(check, where=None, count=check.count + (before.count if before else 0))
-        else:
+        if check.status != "ok" and check.asked:
             others.append(check)
-    failing = {check.name for check in others if check.asked and check.status != "ok"}
-    return (*(check for name, check in passed.items() if name not in failing), *others)
+            continue
+        what = (check.name, check.code, check.message)
+        before = once.get(what)
+        where = check.where if before is None and check.code is not None else None if before is None else before.where
+        once[what] = replace(check, where=where, count=check.count + (before.count if before else 0))
+    failing = {check.name for check in others}
+    return (*(check for check in once.values() if check.code is not None or check.name not in failing), *others)

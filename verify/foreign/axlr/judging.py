@@ -183,11 +183,16 @@ def _compare(judging: _Judging, result: Result, stream: Stream) -> None:
     elif result.status not in stream.statuses:
         message = f"{stream.ended_by} does not go with status {result.status}"
         judging.refuse("events", "other_end", "foreign.contradicted", "result.status", message)
-    known = {call.call_id for call in result.calls}
+    tools = {call.call_id: call.tool for call in result.calls}
     for call_id, where in stream.called.items():
-        if call_id not in known:
+        if call_id not in tools:
             message = f"it names call {clip(call_id)}, which the result does not have"
             judging.refuse("events", "lost_call", "foreign.contradicted", where, message)
+        elif stream.tools.get(call_id, tools[call_id]) != tools[call_id]:
+            message = (
+                f"call {clip(call_id)} is of {clip(stream.tools[call_id])}, in the result of {clip(tools[call_id])}"
+            )
+            judging.refuse("events", "other_tool", "foreign.contradicted", where, message)
     if stream.session is not None and stream.session not in result.sessions:
         judging.refuse("result", "other_session", "foreign.contradicted", "sessions", "are of another session")
 

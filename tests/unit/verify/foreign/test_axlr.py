@@ -243,6 +243,7 @@ def test_a_stream_that_is_cut_in_a_line_is_broken():
         ((*STREAM[:6], {"type": "decision.required"}, STREAM[7]), "result.status"),
         ((*STREAM[:6], STREAM[7]), "end"),
         ((*STREAM[:3], {"type": "tool.completed", "call_id": "lost"}, *STREAM[4:]), "line 4"),
+        ((*STREAM[:2], {**STREAM[2], "tool": "local_exec"}, *STREAM[3:]), "line 3"),
         ((*STREAM[:7], {**STREAM[7], "more": 1}), "line 8"),
     ],
 )
