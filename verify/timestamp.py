@@ -12,6 +12,7 @@ Source: RFC 3161, RFC 5816, docs/spec/notary.md.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import sha1, sha256
 from typing import Any, Final
@@ -39,7 +40,9 @@ _SIGNATURES: Final = {
     for digest, rsa, ecdsa in (("1", "0b", "02"), ("2", "0c", "03"), ("3", "0d", "04"))
 }
 """Object identifiers of a digest (SHA-256, SHA-384, SHA-512) and of the signatures over it."""
+_TIME = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})(?:\.([0-9]{1,20}))?Z")
 _OCTETS: Final = 0x04
+_GENERALIZED_TIME: Final = 0x18
 _SIGNED_ATTRIBUTES: Final = 0xA0
 
 
@@ -116,7 +119,7 @@ def _judge(token: bytes, covered: bytes, pinned: TimestampPin, root: Any, nonce:
         return _invalid("its signer may sign other things than timestamps")
     if not _names_signer(token, leaf):
         return _invalid("its signed attributes do not name the certificate of its signer")
-    return TokenVerdict(pinned.name, instant.time_after(_EPOCH, _latest_ms(info)))
+    return TokenVerdict(pinned.name, instant.time_after(_EPOCH, _latest_ms(token, info)))
 
 
 def _response_of(token: bytes) -> bytes:
@@ -159,10 +162,18 @@ def _leads_to(leaf: Any, response: Any, root: Any) -> bool:  # noqa: ANN401
     return True
 
 
-def _latest_ms(info: Any) -> int:  # noqa: ANN401
-    """Return the token's time and its accuracy in milliseconds after 1970 began, rounded up."""
-    time, accuracy = info.gen_time, info.accuracy
-    microseconds: int = int(time.replace(microsecond=0).timestamp()) * 1_000_000 + time.microsecond
+def _latest_ms(token: bytes, info: Any) -> int:  # noqa: ANN401
+    """Return the token's time and its accuracy in milliseconds after 1970 began, rounded up; the library drops fractions."""
+    (signed_data,) = _parts(_parts(_parts(token)[0][1])[1][1])
+    content = _parts(_parts(_parts(_parts(signed_data[1])[2][1])[1][1])[0][1])[0][1]
+    (text,) = [value.decode("ascii") for tag, value in _parts(content) if tag == _GENERALIZED_TIME]
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(f"time: got {clip(text)}")
+    year, month, day, hour, minute, second, fraction = match.groups(default="")
+    whole = instant.ms_of(f"{year}-{month}-{day}T{hour}:{minute}:{second}.000Z")
+    microseconds = whole * 1000 + int((fraction + "000000")[:6]) + (len(fraction) > 6)
+    accuracy = info.accuracy
     if accuracy is not None:
         microseconds += (accuracy.seconds or 0) * 1_000_000 + (accuracy.millis or 0) * 1000 + (accuracy.micros or 0)
     return -(-microseconds // 1000)
