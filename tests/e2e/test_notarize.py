@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ledger.bundle import CarriedHead, CarriedSeal, parse_bundle
 from ledger.checkpoint import head_of
+from ledger.counterseal import FullVerdict, open_counter_seal, seal_counter_seal
+from ledger.digest import digest
+from ledger.keys import PrivateKey
+from ledger.notarization import print_notarization
 from ledger.note import parse_note
+from notary.client import NotaryClient
+from tests.reference.answering import server
 from tests.reference.notaries import Notary, no_network, with_environment
 from tests.reference.people import Person, copy, cut
+from tests.reference.submissions import request
 from verify.sealed import verify_sealed
 
 
@@ -309,3 +317,69 @@ def test_a_bundle_carries_the_seal_of_its_subject_and_the_proof_from_the_head_it
     # Made again, it is the same file.
     assert owner("-L", folder, "prove", receipt, "-o", tmp_path / "again.json").exit == 0
     assert (tmp_path / "again.json").read_bytes() == data
+
+
+def answered(notary, url, folder, owner, **options):
+    """Return what the notary truly answers about the latest run."""
+    with NotaryClient(url, token=notary.token) as client, owner.open(folder) as ledger:
+        receipt = owner("-L", folder, "log", "--json").json[0]["receipt"]
+        return client.notarize(request(ledger, receipt, **options))
+
+
+def test_an_answer_that_does_not_hold_is_not_kept_and_the_request_waits(notary, url, folder, owner, tmp_path):
+    true = answered(notary, url, folder, owner)
+    owner.record(folder)
+    newer = answered(notary, url, folder, owner, old=5)
+    owner.record(folder, "third")
+    latest = answered(notary, url, folder, owner, old=9)
+    seal, _ = open_counter_seal(latest.counter_seal)
+    mine = PrivateKey.from_seed(bytes(range(32)))
+    other_root = seal.model_copy(update={"key": mine.key, "root": "sha256:" + "0" * 64})
+    verdict = b'{"exit":0}'
+    full = seal.model_copy(
+        update={"key": mine.key, "mode": "full", "verdict": FullVerdict(digest=digest(verdict), exit=0)}
+    )
+    cases = {
+        "of another receipt": replace(latest, counter_seal=newer.counter_seal),
+        "with another's record": replace(latest, record=true.record),
+        "with another's proof": replace(latest, tlog_proof=newer.tlog_proof),
+        "altered": replace(latest, counter_seal=latest.counter_seal.replace(b'"size":13', b'"size":12')),
+        "of another head": replace(latest, counter_seal=seal_counter_seal(other_root, mine)),
+        "of another mode": replace(latest, counter_seal=seal_counter_seal(full, mine), verdict=verdict),
+        "without its record": replace(latest, record=b"{}"),
+    }
+    for name, answer in cases.items():
+        with server((200, {"Content-Type": "application/json"}, print_notarization(answer))) as seen:
+            done = notary.asked_by(owner, seen.url, "-L", folder, "notarize")
+        assert (done.exit, len(seen.requests)) == (1, 1), (name, done.err)
+        assert not (folder / "notary").exists(), name
+    waiting = owner("--json", "-L", folder, "notarize", "--list").json["pending"]
+    assert len(waiting) == len(cases)
+    for body in (b"", b"{}", b"[" * 1000, b"\xff", print_notarization(latest)[:-1]):
+        with server((200, {}, body)) as seen:
+            assert notary.asked_by(owner, seen.url, "-L", folder, "notarize").exit == 1
+    with server((200, {}, print_notarization(latest))) as seen:
+        assert notary.asked_by(owner, seen.url, "-L", folder, "notarize").exit == 0
+
+
+def test_what_a_notary_says_it_remembers_is_not_believed_without_its_note(notary, folder, owner):
+    """Somebody in the place of a notary says that the ledger was cut: that accuses nobody."""
+    with server((409, {"Content-Type": "text/x.tlog.size"}, b"1000000\n"), (404, {}, b"")) as seen:
+        done = notary.asked_by(owner, seen.url, "-L", folder, "notarize", "--head")
+    assert (done.exit, "could not be judged" in done.err) == (3, True), done.err
+    with server((422, {}, b"no"), (200, {}, b"x")) as seen:
+        done = notary.asked_by(owner, seen.url, "-L", folder, "notarize", "--head")
+    assert (done.exit, "shows no cut and no fork" in done.err) == (3, True), done.err
+    # Nor a note of its own making.
+    note = owner.open(folder).checkpoint().replace(b"\n5\n", b"\n9\n")
+    with server((422, {}, b"no"), (200, {}, note)) as seen:
+        done = notary.asked_by(owner, seen.url, "-L", folder, "notarize", "--head")
+    assert (done.exit, "shows no cut and no fork" in done.err) == (3, True), done.err
+
+
+def test_a_size_that_is_asked_for_again_and_again_ends(notary, folder, owner):
+    answers = [(409, {"Content-Type": "text/x.tlog.size"}, f"{size}\n".encode()) for size in (1, 2, 3, 4, 5, 1, 2, 3)]
+    with server(*answers) as seen:
+        done = notary.asked_by(owner, seen.url, "-L", folder, "notarize", "--head")
+    assert (done.exit, "another beginning each time" in done.err) == (1, True), done.err
+    assert len(seen.requests) == 6
