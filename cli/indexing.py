@@ -143,12 +143,10 @@ def _resumable(source: Source, snapshot: Snapshot, options: Shared, trust: Trust
     stamp, marks = read_stamp(source.path, options.places), snapshot.marks
     if stamp is None or not stamp.resumable or not stamp.is_for(source.path) or stamp.origin != source.ledger:
         return None
-    *before, (first, mark) = stamp.segments
-    if list(marks[: len(before)]) != before or len(marks) <= len(before):
+    if not stamp.begins(marks):
         return None
-    now_first, now = marks[len(before)]
-    if first != now_first or now[0] < stamp.end:
-        return None
+    first, mark = stamp.segments[-1]
+    now = marks[len(stamp.segments) - 1][1]
     if now != mark and digest(read_segment(source.folder, first, 0, stamp.end)) != stamp.tail:
         return None
     found = load(

@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
+from rich.text import Text
 
 from cli.asked import Footer, exit_of_answer, footers, parquet_members, prove_rows, read_values
 from cli.indexing import bring_up_to_date
 from cli.options import JsonOption, TrustOption, shared
 from cli.rows import print_csv, print_table, row_values
-from cli.text import print_json
+from cli.text import console, print_json
+from cli.trustfile import read_trust
+from ledger.errors import clip
 from ledger.index.asking import Answer, ask, within
+from ledger.index.beside import Beside
 from ledger.index.parquet import write_parquet
+from ledger.index.questions import QUESTIONS
 from ledger.index.session import open_session
 from ledger.storage.clock import now
 from verify.report import accept_codes
@@ -34,6 +39,11 @@ def sql(
     query: Annotated[
         str | None, typer.Argument(metavar="[QUERY]", help="One SELECT; - for standard input.", show_default=False)
     ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option("-q", "--question", metavar="NAME", help="Ask a question by its name.", show_default=False),
+    ] = None,
+    questions: Annotated[bool, typer.Option("--questions", help="List the questions that have a name.")] = False,
     file: Annotated[
         Path | None, typer.Option("-f", "--file", metavar="FILE", help="Read the query from here.", show_default=False)
     ] = None,
@@ -94,7 +104,10 @@ def sql(
     """
     options = shared(context, ledger[0] if ledger else None, json=json, trust=trust)
     accepted = accept_codes(accept)
-    text = _query(query, file)
+    if questions:
+        _list_questions(json=options.json)
+        return
+    text = _query(query, file, question)
     parameters = read_values(values)
     if (format_ == "parquet") != (output is not None):
         raise typer.BadParameter("goes with --format parquet, and that with it", param_hint="-o")
@@ -105,12 +118,14 @@ def sql(
     writable = () if output is None else (output,)
     connection = open_session(sources, asked_at=asked_at, unsafe=unsafe, writable=writable)
     folders = {each.ledger: each.folder for each in sources}
+    trusted = read_trust(options)
+    beside = Beside(folders, {} if trusted is None else {name: pin.key for name, pin in trusted.notaries.items()})
     with connection, within(connection, timeout):
         found = footers(connection, sources, accepted)
         if output is not None:
-            count = write_parquet(connection, text, parameters, output, members=parquet_members(found), folders=folders)
+            count = write_parquet(connection, text, parameters, output, members=parquet_members(found), beside=beside)
         else:
-            answer = ask(connection, text, parameters, folders=folders, unsafe=unsafe)
+            answer = ask(connection, text, parameters, beside=beside, unsafe=unsafe)
             count = _print(answer, format_, found, folders, prove=prove, json=options.json)
     if not options.json:
         for each in found:
@@ -118,12 +133,25 @@ def sql(
     raise typer.Exit(exit_of_answer(found, rows=fail_on_rows and count > 0))
 
 
-def _query(query: str | None, file: Path | None) -> str:
-    if (query is None) == (file is None):
-        raise typer.BadParameter("give a query, or -f FILE")
+def _query(query: str | None, file: Path | None, question: str | None) -> str:
+    if sum(each is not None for each in (query, file, question)) != 1:
+        raise typer.BadParameter("give a query, -f FILE or -q NAME")
+    if question is not None:
+        if question not in QUESTIONS:
+            raise typer.BadParameter(f"got {clip(question)}, expected one of {', '.join(QUESTIONS)}", param_hint="-q")
+        return QUESTIONS[question].sql
     if file is not None:
         return file.read_text(encoding="utf-8")
     return sys.stdin.read() if query == "-" else str(query)
+
+
+def _list_questions(*, json: bool) -> None:
+    if json:
+        print_json([{"name": each.name, "asks": each.asks, "sql": each.sql} for each in QUESTIONS.values()])
+        return
+    width = max(map(len, QUESTIONS))
+    for each in QUESTIONS.values():
+        console().print(Text(f"{each.name:<{width}}  {each.asks}"))
 
 
 def _print(

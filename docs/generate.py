@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import blocks, commands, proofs, published, schemas, tables
+from generators import blocks, commands, proofs, published, schemas, sql, tables
 
 DOCS = Path(__file__).resolve().parent
 
@@ -23,6 +23,7 @@ PAGES: dict[str, Callable[[], str]] = {
         for kind in schemas.KINDS
     },
     "reference/cli.md": commands.page,
+    "reference/sql.md": sql.page,
     "spec/schemas/entry.json": lambda: schemas.text_of(schemas.entry_schema()),
     "spec/schemas/envelope.json": lambda: schemas.text_of(schemas.envelope_schema()),
     "spec/schemas/head-line.json": lambda: schemas.text_of(schemas.head_line_schema()),

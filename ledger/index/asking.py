@@ -12,13 +12,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from ledger.errors import LedgerError, clip
-from ledger.index.artifacts import is_asked, look_up
+from ledger.index.beside import Beside, look_up_asked
 
 __all__ = ["Answer", "QueryError", "QueryTimeError", "ask", "check_statement", "within"]
 
@@ -72,7 +71,7 @@ def ask(
     text: str,
     values: Mapping[str, object] | Sequence[object] = (),
     *,
-    folders: Mapping[str, Path] | None = None,
+    beside: Beside | None = None,
     unsafe: bool = False,
 ) -> Answer:
     """Return the answer to a query.
@@ -81,7 +80,7 @@ def ask(
         connection: a session.
         text: one statement.
         values: what stands for `$name`, or for `?` in order.
-        folders: origin -> the ledger's folder, to look artifacts up where the query asks for them; None leaves them out.
+        beside: where artifacts and counter-seals are looked up if the query asks for them; None leaves them out.
         unsafe: take any statements; the answer is that of the last one.
 
     Raises:
@@ -97,8 +96,8 @@ def ask(
             statement = statements[-1]
         else:
             statement = check_statement(connection, text)
-        if folders and statement.type == duckdb.StatementType.SELECT and is_asked(connection, statement, values):
-            look_up(connection, folders)
+        if beside is not None and statement.type == duckdb.StatementType.SELECT:
+            look_up_asked(connection, statement, values, beside)
         connection.execute(statement, values or None)
         described = connection.description or []
     except duckdb.Error as error:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from ledger.index.artifacts import is_asked, look_up
 from ledger.index.asking import QueryError, check_statement
+from ledger.index.beside import Beside, look_up_asked
 from ledger.index.session import Session
 
 __all__ = ["write_parquet"]
@@ -21,7 +21,7 @@ def write_parquet(
     output: Path,
     *,
     members: Mapping[str, str],
-    folders: Mapping[str, Path],
+    beside: Beside,
 ) -> int:
     """Write the rows of a query as Parquet; return how many.
 
@@ -31,7 +31,7 @@ def write_parquet(
         values: what stands for `$name`.
         output: the file, replaced where it is there.
         members: what is kept in the file's key-value metadata.
-        folders: origin -> the ledger's folder, to look artifacts up where the query asks for them.
+        beside: where artifacts and counter-seals are looked up if the query asks for them.
 
     Raises:
         QueryError: it is refused, or cannot be carried out.
@@ -40,8 +40,7 @@ def write_parquet(
     metadata = ", ".join(f"{_quoted(name)}: {_quoted(value)}" for name, value in members.items())
     query = statement.query.strip().rstrip(";")
     try:
-        if is_asked(connection, statement, values):
-            look_up(connection, folders)
+        look_up_asked(connection, statement, values, beside)
         rows = connection.execute(
             f"COPY (\n{query}\n) TO {_quoted(str(output.absolute()))} "
             f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})",

@@ -17,11 +17,11 @@ from typing import Final, TypeAlias
 import duckdb
 
 from ledger.errors import LedgerError
-from ledger.index.artifacts import LOOKED_UP
+from ledger.index.beside import create_tables
 from ledger.index.columns import Column, quoted
 from ledger.index.schema import PUBLIC, STATE, STORED, VIEWS
 
-__all__ = ["Session", "Source", "open_session"]
+__all__ = ["Session", "Source", "lock", "open_session"]
 
 Session: TypeAlias = duckdb.DuckDBPyConnection
 """A connection to ask."""
@@ -68,10 +68,10 @@ def open_session(
             connection.execute(f"SET threads = {threads}")
         connection.execute(f"SET memory_limit = '{_half_of_memory()} bytes'")
         _attach(connection, sources)
-        connection.execute(f"CREATE TABLE {LOOKED_UP} (ledger VARCHAR, digest VARCHAR, state VARCHAR, content JSON)")
+        create_tables(connection)
         _add_views(connection, asked_at)
         if not unsafe:
-            _lock(connection, writable)
+            lock(connection, writable)
     except BaseException:
         connection.close()
         raise
@@ -94,6 +94,7 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
 
 def _add_views(connection: Session, asked_at: str) -> None:
     moment = f"TIMESTAMP '{asked_at}'"
+    connection.execute(f"CREATE MACRO asked_at() AS {moment}")
     done = set()
     for view in (*VIEWS, *PUBLIC):
         if view.name in done:
@@ -108,7 +109,8 @@ def _typed(columns: Sequence[Column]) -> str:
     return ", ".join(f"CAST({quoted(each.name)} AS {each.type}) AS {quoted(each.name)}" for each in columns)
 
 
-def _lock(connection: Session, writable: Sequence[Path]) -> None:
+def lock(connection: Session, writable: Sequence[Path] = ()) -> None:
+    """Close a connection to files but `writable`, to the network, extensions and settings; for good."""
     if writable:
         paths = ", ".join("'" + str(path.absolute()).replace("'", "''") + "'" for path in writable)
         connection.execute(f"SET allowed_paths = [{paths}]")

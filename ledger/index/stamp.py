@@ -15,7 +15,7 @@ import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +62,13 @@ class Stamp:
     def is_for(self, index: Path) -> bool:
         """Return whether a file is the index that was made, untouched, by this version of the program."""
         return self.made_by == _MADE_BY and mark_of(index) == self.index
+
+    def begins(self, marks: Sequence[tuple[int, Mark]]) -> bool:
+        """Return whether files of a journal begin with those that were verified: all the same, but that the last may have grown."""
+        if len(marks) < len(self.segments) or tuple(marks[: len(self.segments) - 1]) != self.segments[:-1]:
+            return False
+        (first, before), (found, after) = self.segments[-1], marks[len(self.segments) - 1]
+        return first == found and before[1] == after[1] and after[0] >= self.end
 
 
 def locate(folder: Path, origin: str, places: Places) -> Path:

@@ -186,6 +186,32 @@ VIEWS: Final = (
         'SELECT ledger, "index", receipt, kind, run, issuer, seal_key, recorded_at FROM stored.record WHERE seal_key IS NOT NULL',
     ),
     View(
+        "counter_seals",
+        "What notaries sealed of this ledger, as it lies beside it, where their seal holds.",
+        (
+            LEDGER,
+            Column("receipt", "VARCHAR", "Receipt that was sealed.", DIGEST),
+            Column("entry_index", "BIGINT", "Index of its entry.", "index"),
+            Column("notary", "VARCHAR", "Name of the notary.", "name"),
+            Column("notary_key", "VARCHAR", "Key of the counter-seal.", "key id"),
+            Column("notary_pinned", "BOOLEAN", "Whether the trust in use names that key for that notary."),
+            Column("fits", "BOOLEAN", "Whether receipt, envelope, index and head are those of this ledger."),
+            Column("mode", "VARCHAR", "What the notary was shown: `digest_only` or `full`.", "word"),
+            Column("verdict", "VARCHAR", "The notary's own verdict: `not_checked`, or the exit code.", "text"),
+            Column("head_size", "BIGINT", "Size of the head that it was sealed under.", "entries"),
+            Column("head_root", "VARCHAR", "Root of that head.", DIGEST),
+            Column("issued_at", "TIMESTAMP", "When, by the notary's clock.", UTC),
+        ),
+        """
+        SELECT c.ledger, c.receipt, c.entry_index, c.notary, c.notary_key, c.notary_pinned,
+               coalesce(r.receipt = c.receipt AND r.envelope = c.envelope AND h.root = c.head_root, false) AS fits, c.mode, c.verdict,
+               c.head_size, c.head_root, c.issued_at
+        FROM looked_up_counter_seals AS c
+        LEFT JOIN stored.record AS r ON r.ledger = c.ledger AND r."index" = c.entry_index
+        LEFT JOIN stored.heads AS h ON h.ledger = c.ledger AND h.size = c.head_size
+        """,
+    ),
+    View(
         "imports",
         "Foreign documents that came in, and how many receipts restate them.",
         (
