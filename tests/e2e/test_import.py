@@ -161,6 +161,19 @@ def test_an_execution_that_goes_on_adds_only_what_is_new(owner, ledger, tmp_path
     assert owner("verify", tmp_path / "L").exit == 0
 
 
+def test_a_correlation_names_what_comes_with_it(owner, ledger, tmp_path):
+    names = {"bot_id": "investigator", "trace_id": "trace-abc"}
+    bring(
+        owner,
+        tmp_path,
+        put(tmp_path, "r.json", result(call())),
+        put(tmp_path, "correlation.json", {"correlation": names}),
+    )
+    (opening,) = receipts(ledger, "opening")
+    assert opening.actor.agent == "investigator"
+    assert opening.correlation == {**names, "axlr.session": "s1"}
+
+
 def test_a_forbidden_call_inserted_by_hand_is_exit_6_naming_the_rule(owner, ledger, tmp_path):
     policy = put(tmp_path, "policy.json", POLICY)
     good = put(tmp_path, "good.json", result(call()))

@@ -12,14 +12,14 @@ Source: docs/spec/words.md, "AXLR".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ledger.canonical import JsonObject
 from ledger.importing.facts import CallFact, CallStatus, Facts, RunFact, name_of
 from ledger.members import Actor, Charge, CurrencyAmount
 from ledger.words import Basis, Reason, RunStatus
-from verify.foreign.axlr.objects import read_session
+from verify.foreign.axlr.objects import correlation_misfits, read_session
 from verify.foreign.axlr.result import METERS, Call, Result, read_result
 from verify.foreign.axlr.stream import Stream, read_stream
 from verify.foreign.mapping import Earlier, EarlierOf, Given
@@ -63,6 +63,7 @@ def facts(given: Sequence[Given], earlier: EarlierOf) -> Facts:
     runs: list[RunFact] = []
     notes: list[str] = []
     before: dict[str, _Execution] = {}
+    named = _correlation(given)
     for each in given:
         execution = _read(each.data, each.found.kind)
         if execution is None:
@@ -74,7 +75,25 @@ def facts(given: Sequence[Given], earlier: EarlierOf) -> Facts:
         runs.append(_run(each.digest, execution, execution.result, before, earlier, notes))
         for session in execution.result.sessions:
             before[session] = execution
-    return Facts(tuple(runs), tuple(notes))
+    return Facts(tuple(_named(run, named) for run in runs), tuple(notes))
+
+
+def _correlation(given: Sequence[Given]) -> dict[str, str]:
+    """Return the names that correlation objects among the documents give to all that came with them."""
+    named: dict[str, str] = {}
+    for each in given:
+        if each.found.kind == "correlation":
+            value = read_object(each.data)
+            if not correlation_misfits(value):
+                named |= value["correlation"]
+    return named
+
+
+def _named(run: RunFact, named: Mapping[str, str]) -> RunFact:
+    if not named:
+        return run
+    actor = run.actor.model_copy(update={"agent": name_of(named.get("bot_id"), run.actor.agent)})
+    return replace(run, actor=actor, correlation={**run.correlation, **named})
 
 
 def _read(data: bytes, kind: str) -> _Execution | None:
