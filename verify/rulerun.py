@@ -21,6 +21,8 @@ __all__ = ["NAME", "RuleRow", "replay_run"]
 NAME: Final = "rules"
 """What the check is called."""
 _EXPLICIT: Final = (b'"limits":[', b'"policy":"', b'"runbook":{')
+_LINKED: Final = (b'"effect":{', b'"approvals":[', b'"grant":"', b'"status":"waiting"')
+_WHOLE: Final = "what bears on its approvals, effects, grants and on runs above it stands elsewhere: the whole ledger shows whether they were kept"
 _ELSEWHERE: Final = "runbook.not_asserted"
 """What evaluations and people say of a step stands outside its run's tree."""
 
@@ -45,8 +47,12 @@ def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[s
         rows: all receipts of the run and of the runs inside it.
         document_of: digest -> bytes of a policy document, where it is at hand.
     """
+    linked = any(each in row.payload for row in rows for each in _LINKED)
     if not any(each in row.payload for row in rows for each in _EXPLICIT):
-        report.ran(NAME, 0)
+        if linked:
+            report.skip(NAME, "check.not_asked", _WHOLE, asked=False)
+        else:
+            report.ran(NAME, 0)
         return
     budgets, policies = BudgetReplay(), PolicyReplay(document_of, lambda _: None)
     runbooks = RunbookReplay(document_of)
@@ -76,6 +82,4 @@ def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[s
             if isinstance(each, Breach):
                 return
     report.ran(NAME, len(rows))
-    report.notes.append(
-        "rules: budgets, policies and runbooks of this run; approvals, evaluations, grants, effects and runs above it were not at hand"
-    )
+    report.notes.append(f"rules: budgets, policies and runbooks of this run{f'; {_WHOLE}' if linked or nested else ''}")

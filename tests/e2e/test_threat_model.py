@@ -709,6 +709,35 @@ def test_the_whole_machine_of_the_owner_rewrites_what_nobody_saw(folder, owner, 
     shows(witness.verify(folder), 1, "head.forked")
 
 
+def spends(path: Path, cost: int, **keys) -> Path:
+    """Lay a ledger of one run under a limit of 100, whose two acts cost 50 and something, all of it properly sealed."""
+    made = builder(**keys)
+    made.header()
+    made.opening(limits=[{"meter": "usd_micro", "limit": 100}])
+    for amount in (50, cost):
+        intent = made.intent(reserved=[{"meter": "usd_micro", "reserved": amount, "basis": "quoted"}])
+        made.outcome(intent, charges=[{"meter": "usd_micro", "settled": amount, "basis": "measured"}])
+    made.run()
+    made.commit()
+    return laid(made, path)
+
+
+@attack("6", "budget.overspent")
+def test_a_recorder_that_lets_an_act_pass_a_limit_and_records_it_truly(auditor, tmp_path, shows):
+    path = spends(tmp_path / "made", 51)
+    shows(auditor.trusts(path).verify(path), 6, "budget.overspent")
+
+
+@attack("0 1", "head.forked")
+def test_a_history_that_broke_a_rule_rewritten_into_one_that_kept_it(auditor, tmp_path, shows):
+    keys = {"issuer": Party("issuer", key("issuer")), "log": key("log")}
+    broken, kept = spends(tmp_path / "broken", 51, **keys), spends(tmp_path / "kept", 50, **keys)
+    witness = Person(tmp_path / "witness").trusts(broken)
+    assert witness.verify(broken).exit == 6
+    shows(auditor.trusts(kept).verify(kept), 0)
+    shows(witness.verify(kept), 1, "head.forked")
+
+
 # The verifier's own side.
 
 

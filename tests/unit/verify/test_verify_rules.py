@@ -291,6 +291,28 @@ def test_the_bundle_of_one_act_says_that_its_rules_were_not_looked_at():
     assert (check.status, check.code, check.asked) == ("not_checked", "check.not_asked", False)
 
 
+def test_the_bundle_of_a_run_with_an_effect_says_that_the_whole_ledger_shows_it():
+    for members, words in (({"effect": {"key": "refund:1", "attempt": 1}}, "elsewhere"), ({}, "nothing to look at")):
+        ledger = started()
+        ledger.opening()
+        ledger.outcome(ledger.intent(**members))
+        ledger.run()
+        ledger.commit()
+        verdict = verify_bundle(ledger.bundle(ledger.rows[-1].id), trust=ledger.trust(), memory=ledger.notes[-1])
+        check = next(check for check in verdict.checks if check.name == "rules")
+        assert (check.status, check.asked) == ("not_checked", False)
+        assert words in check.message
+
+
+def test_a_history_rewritten_to_keep_its_limit_holds_for_who_remembers_nothing_and_not_for_who_does():
+    broken, clean = limited(99), limited(100)
+    assert judge(broken).exit == 6
+    for memory, exit_, code in ((None, 0, "head.first_seen"), (broken.notes[-1], 1, "head.forked")):
+        verdict = verify_ledger(clean.segments(), trust=clean.trust(), memory=memory)
+        assert verdict.exit == exit_
+        assert code in {check.code for check in verdict.checks}
+
+
 def spent(limit):
     """Return a ledger, a commit for each receipt: a run with a limit whose acts have effects; one act of the last is ambiguous."""
     ledger = started()
