@@ -26,7 +26,7 @@ from cli.trustfile import read_trust
 from cli.watch import InterruptedWorkError
 from ledger.bundle import parse_range
 from ledger.checkpoint import head_of
-from ledger.errors import DamagedError, LedgerError, NotFoundError, clip
+from ledger.errors import DamagedError, LedgerError, NotFoundError, UnknownFormatError, clip
 from ledger.keys import is_key_id
 from ledger.note import NOTE_MAX_BYTES
 from ledger.storage.reader import Reader
@@ -327,12 +327,54 @@ def _judge_target(target: str, options: Shared, asked: Options, effort: Effort) 
         raise NotFoundError(f"{clip(target)}: no such file or folder, and no receipt id or its first 8 digits")
     folder = options.folder()
     reader = Reader(folder)
-    id_ = resolve(reader, target)
     try:
-        return judge_receipt(folder, whole_run(reader, id_), options, asked)
+        id_ = resolve(reader, target)
+    except NotFoundError as error:
+        _refuse_absence(folder, target, error)
+        raise
+    except UnknownFormatError as error:
+        _refuse_unknown(folder, error)
+        raise
+    try:
+        return _with_openness(folder, judge_receipt(folder, whole_run(reader, id_), options, asked))
     except NotFoundError as error:
         # The receipt is there; what leads from it to the head is not.
         raise DamagedError(str(error), where=error.where) from error
+    except UnknownFormatError as error:
+        _refuse_unknown(folder, error)
+        raise
+
+
+def _refuse_absence(folder: Path, target: str, error: NotFoundError) -> None:
+    """Raise where the journal is not what it was: what is not found in an altered one need not be absent."""
+    from ledger.storage.agreement import against_absence  # noqa: PLC0415  only what is not found needs it
+
+    problem = None if target == "latest" else against_absence(folder, target.removeprefix("sha256:"))
+    if problem is not None:
+        raise DamagedError(f"{target}: not found in this journal, which was altered: {problem}") from error
+
+
+def _refuse_unknown(folder: Path, error: UnknownFormatError) -> None:
+    """Raise where the journal is not what it was: an entry of an altered one need not be of a later format."""
+    from ledger.storage.agreement import against_unknown  # noqa: PLC0415  only later formats need it
+
+    problem = against_unknown(folder)
+    if problem is not None:
+        raise DamagedError(f"{error}; and the journal was altered: {problem}", where=error.where) from error
+
+
+def _with_openness(folder: Path, verdict: Verdict) -> Verdict:
+    """Return a verdict with what speaks against it that a run is open: an altered receipt no longer closes its run."""
+    where = next((check.where for check in verdict.checks if check.code == "run.open"), None)
+    if where is None or verdict.exit == 1:
+        return verdict
+    from ledger.storage.agreement import against_openness  # noqa: PLC0415  only open runs need it
+
+    problem = against_openness(folder, where.removeprefix("run "))
+    if problem is None:
+        return verdict
+    message = f"what closed the run may be hidden: {problem}"
+    return replace(verdict, checks=(*verdict.checks, Check("journal", "failed", "journal.damaged", where, message)))
 
 
 def print_verdict(verdict: Verdict) -> None:
