@@ -247,3 +247,25 @@ def test_every_page_that_code_names_exists():
             named |= set(re.findall(r"docs/[a-z0-9/-]+\.md", path.read_text(encoding="utf-8")))
     assert len(named) > 10
     assert [page for page in sorted(named) if not (root / page).is_file()] == []
+
+
+def test_every_module_that_the_page_of_the_four_systems_names_exists():
+    text = (DOCS / "reference/seeds.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:ledger|verify)(?:\.[a-z_]+)+)`", text)
+    assert len(named) >= 6
+    for module in named:
+        path = ROOT / module.replace(".", "/")
+        found = path.is_dir() or path.with_suffix(".py").exists()
+        # The last part may be a name in the module before it.
+        if not found:
+            source = path.parent.with_suffix(".py").read_text(encoding="utf-8")
+            found = re.search(rf"^def {path.name}\b", source, re.MULTILINE) is not None
+        assert found, module
+
+
+def test_every_system_of_the_words_has_its_concepts_listed():
+    text = (DOCS / "reference/seeds.md").read_text(encoding="utf-8")
+    for system in ("AXLR", "Runbooks", "runx", "ctrlrun"):
+        rows = re.findall(r"^\| .* \|$", text.partition(f"\n## {system}\n")[2].partition("\n## ")[0], re.MULTILINE)
+        assert len(rows) > 12, system
+        assert all(row.count(" | ") == 2 or row.startswith("|---") for row in rows), system
