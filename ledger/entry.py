@@ -17,7 +17,7 @@ from typing import Final
 
 from ledger.canonical import MAX_INTEGER
 from ledger.errors import FormatError, UnknownFormatError, clip
-from ledger.members import TIME_PATTERN
+from ledger.times import TIME_PATTERN
 
 __all__ = ["ENTRY_SCHEMA", "Entry", "parse_entry", "print_entry"]
 

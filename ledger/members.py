@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
+from ledger.times import TIME_PATTERN
 from ledger.words import Access, Basis, Period, Profile, Risk
 
 __all__ = [
@@ -57,10 +58,6 @@ Amount: TypeAlias = Count | Unknown
 # A schema-less URL (C2SP checkpoint origin): what a URL may hold, without `+`, which separates the parts of a note's key.
 Origin: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~:/@!$&'()*,;=%-]{1,255}$")]
 
-_YEAR = "[1-9][0-9]{3}"
-_LEAP = "(?:[1-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26])00)"
-_DATE = f"(?:{_YEAR}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)|{_LEAP}-02-29)"
-TIME_PATTERN = rf"^{_DATE}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{{3}}Z$"
 Time: TypeAlias = Annotated[str, StringConstraints(pattern=TIME_PATTERN)]
 """UTC, milliseconds, a real day of the Gregorian calendar: `2026-11-30T09:15:00.123Z`."""
 

@@ -19,12 +19,13 @@ from ledger.checkpoint import Head, head_of
 from ledger.entry import parse_entry
 from ledger.envelope import parse_envelope
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, StorageError, UnknownFormatError, clip
-from ledger.line import HEAD_PREFIX, parse_entry_line, parse_head_line
+from ledger.line import HEAD_PREFIX, parse_entry_line
 from ledger.merkle import Frontier, HashReader, leaf_hash, root_of, tree_of
 from ledger.receipt import Header, parse_receipt
 from ledger.storage.durable import storage_error
-from ledger.storage.journal import LINE_MAX_BYTES, Stored, read_segment, segment_bytes, segment_path, segments
+from ledger.storage.journal import LINE_MAX_BYTES, Stored, read_segment, segment_path, segments
 from ledger.storage.scanned import Scanned
+from ledger.storage.search import newest_note
 from ledger.storage.state import State
 from ledger.storage.tiles import Tiles, TreeHashes
 
@@ -84,14 +85,7 @@ class Reader:
         Raises:
             NotFoundError: no commit in the folder.
         """
-        for first in reversed(segments(self.folder)):
-            size_bytes = segment_bytes(self.folder, first)
-            # Nearly always the last line, so a block at the end is enough.
-            for start in (max(0, size_bytes - _BLOCK), 0):
-                line = _last_head_line(read_segment(self.folder, first, start), whole=start == 0)
-                if line is not None:
-                    return parse_head_line(line)[0]
-        raise NotFoundError(f"ledger: {str(self.folder)!r} holds no head", code="ledger.absent")
+        return newest_note(self.folder)
 
     def head(self) -> Head:
         """Return the newest head: origin, size, root."""
@@ -373,15 +367,3 @@ def _children(stored: Stored) -> tuple[str, ...]:
     except UnknownFormatError:
         return ()
     return getattr(receipt, "children", ())
-
-
-def _last_head_line(data: bytes, *, whole: bool) -> bytes | None:
-    """Return the last whole head line, or a last line that lacks only its LF; `whole` if `data` begins with a line."""
-    end = len(data)
-    while end > 0:
-        start = data.rfind(b"\n", 0, end) + 1
-        line = data[start:end]
-        if line.startswith(HEAD_PREFIX) and line.endswith(b'"}') and (start > 0 or whole):
-            return line
-        end = start - 1
-    return None

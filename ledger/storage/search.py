@@ -1,4 +1,4 @@
-"""Searching a journal for a text: by its bytes, a segment at a time, so that no line without the text is looked at.
+"""Searching a journal: its newest head from the end, and lines by their bytes, so that no line without a text is looked at.
 
 What is found is only where to look: a text may stand in a receipt by chance, so whoever asks reads the receipt.
 
@@ -10,14 +10,45 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from ledger.entry import parse_entry
 from ledger.envelope import parse_envelope
-from ledger.errors import FormatError
-from ledger.line import ENTRY_PREFIX, parse_entry_line
-from ledger.storage.journal import Stored, read_segment, segments
+from ledger.errors import FormatError, NotFoundError
+from ledger.line import ENTRY_PREFIX, HEAD_PREFIX, parse_entry_line, parse_head_line
+from ledger.storage.journal import Stored, read_segment, segment_bytes, segments
 
-__all__ = ["holding"]
+__all__ = ["holding", "newest_note"]
+
+_BLOCK: Final = 1 << 16
+
+
+def newest_note(folder: Path) -> bytes:
+    """Return the newest head of the ledger in a folder as the bytes of its signed note, whose signature is not checked here.
+
+    Raises:
+        NotFoundError: no commit in the folder.
+    """
+    for first in reversed(segments(folder)):
+        size_bytes = segment_bytes(folder, first)
+        # Nearly always the last line, so a block at the end is enough.
+        for start in (max(0, size_bytes - _BLOCK), 0):
+            line = _last_head_line(read_segment(folder, first, start), whole=start == 0)
+            if line is not None:
+                return parse_head_line(line)[0]
+    raise NotFoundError(f"ledger: {str(folder)!r} holds no head", code="ledger.absent")
+
+
+def _last_head_line(data: bytes, *, whole: bool) -> bytes | None:
+    """Return the last whole head line, or a last line that lacks only its LF; `whole` if `data` begins with a line."""
+    end = len(data)
+    while end > 0:
+        start = data.rfind(b"\n", 0, end) + 1
+        line = data[start:end]
+        if line.startswith(HEAD_PREFIX) and line.endswith(b'"}') and (start > 0 or whole):
+            return line
+        end = start - 1
+    return None
 
 
 def holding(folder: Path, *needles: bytes, start: int = 0, stop: int, newest_first: bool = False) -> Iterator[Stored]:
