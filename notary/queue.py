@@ -9,7 +9,7 @@ A line is written before anything is sent and removed after the answer is kept, 
 names a receipt and no head: what is sent is made when it is sent, from the head of then. Tokens are never in it. It is the user's
 own and not the ledger's: whoever can write to a ledger's folder must not say where a token goes.
 
-Source: docs/spec/notary.md, "Beside the ledger".
+Source: docs/spec/bundles.md, "Beside the ledger".
 """
 
 from __future__ import annotations

@@ -36,6 +36,10 @@ def _closed(properties: dict[str, Any], *, required: list[str] | None = None) ->
 
 _ITEM = {"$ref": "#/$defs/Item"}
 _LAST = _closed({"entry": {"$ref": "#/$defs/Entry"}, "proof": _PROOF})
+_SEALED = _closed(
+    {"consistency": _PROOF, "seal": {"type": "object", "$comment": "a sealed document, docs/spec/notary.md"}}
+)
+_HEADED = _closed({"consistency": _PROOF, "note": _NOTE, "timestamp": _BASE64}, required=["consistency", "note"])
 
 
 def _document(schema: str, title: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +89,7 @@ def bundle_schema() -> dict[str, Any]:
     properties = {
         "artifacts": {"type": "array", "minItems": 1, "items": artifact},
         "checkpoint": _NOTE,
-        "counter_seals": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Envelope"}},
+        "counter_seals": {"type": "array", "minItems": 1, "items": {"oneOf": [_SEALED, _HEADED]}},
         "covers": {"type": "array", "minItems": 1, "items": _ITEM},
         "items": {"type": "array", "items": _ITEM},
         "keyring": {"type": "array", "items": _ITEM},

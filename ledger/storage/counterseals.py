@@ -9,7 +9,7 @@
 
 The second number is the beginning of the SHA-256 of the file. The sealed document is written last: where it is, the rest is.
 
-Source: docs/spec/notary.md, "Beside the ledger".
+Source: docs/spec/bundles.md, "Beside the ledger".
 """
 
 from __future__ import annotations
