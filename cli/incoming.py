@@ -30,8 +30,9 @@ __all__ = [
     "read_targets",
 ]
 
+_SQLITE: Final = b"SQLite format 3\0"
 _MEDIA_TYPES: Final = {b"{": "application/json", b"[": "application/json"}
-_LINES: Final = frozenset({"stream", "journal", "receipts", "events"})
+_LINES: Final = frozenset({"stream", "journal", "receipts", "rows", "events"})
 """Kinds that are several documents, one a line."""
 
 
@@ -79,8 +80,19 @@ def read_targets(targets: list[str], format_: str | None, *, quiet: bool) -> lis
             continue
         if not path.exists():
             raise NotFoundError(f"{clip(target)}: no such file", code="import.absent")
-        found.append(_told(path.read_bytes(), path.name, format_))
+        found.append(_told(_bytes_of(path), path.name, format_))
     return found
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return the bytes of a file; of a database with the commits that wait beside it."""
+    with path.open("rb") as file:
+        start = file.read(len(_SQLITE))
+        if start != _SQLITE or not path.is_file():
+            return start + file.read()
+    from ledger.foreign.ctrlrun_store import read_bytes  # noqa: PLC0415  few documents are databases
+
+    return read_bytes(path)
 
 
 def _told(data: bytes, name: str, format_: str | None) -> Incoming:

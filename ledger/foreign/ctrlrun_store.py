@@ -14,14 +14,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from ledger.errors import StorageError, clip
 
-__all__ = ["SQLITE_MAGIC", "CtrlrunStore", "open_store"]
+__all__ = ["SQLITE_MAGIC", "CtrlrunStore", "open_bytes", "open_store", "read_bytes"]
 
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _COLUMNS: Final = ("seq", "json", "hash", "receipt_id", "action_id", "effect_key", "result", "ts", "prev_hash")
@@ -136,28 +136,68 @@ def open_store(path: Path) -> Iterator[CtrlrunStore]:
 
 
 @contextmanager
+def open_bytes(data: bytes) -> Iterator[CtrlrunStore]:
+    """Open the bytes of a store in memory; no disk is touched.
+
+    Raises:
+        StorageError: `foreign.unreadable`: they are no SQLite database.
+    """
+    # What waits in a log is in no file by itself: bytes alone are read as those of a database without one.
+    plain = data[:18] + b"\x01\x01" + data[20:]
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        try:
+            connection.deserialize(plain)
+        except (sqlite3.Error, OverflowError) as error:
+            raise _unreadable("a store", error) from error
+        yield _opened(connection, "a store")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a store with what waits beside it written back into them; the store is left as it is.
+
+    Raises:
+        StorageError: as `open_store`.
+    """
+    before = _state(path)
+    if not _waiting(path):
+        data = path.read_bytes()
+        if _state(path) == before:
+            return data
+    with tempfile.TemporaryDirectory(prefix="receipt-ledger-") as folder:
+        copy = _copy(path, Path(folder))
+        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            try:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.Error as error:
+                raise _unreadable(str(path), error) from error
+        return copy.read_bytes()
+
+
+@contextmanager
 def _connect(path: Path, *, immutable: bool) -> Iterator[CtrlrunStore]:
     uri = f"file:{quote(os.fspath(path.absolute()))}?mode={'ro&immutable=1' if immutable else 'rw'}"
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable(str(path), error) from error
+    with closing(connection):
+        yield _opened(connection, str(path))
+
+
+def _opened(connection: sqlite3.Connection, name: str) -> CtrlrunStore:
+    connection.text_factory = bytes
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     try:
-        connection.text_factory = bytes
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
-        try:
-            for pragma in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON", "mmap_size = 0"):
-                connection.execute(f"PRAGMA {pragma}")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error as error:
-            raise _unreadable(path, error) from error
-        yield CtrlrunStore(connection)
-    finally:
-        connection.close()
+        for pragma in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON", "mmap_size = 0"):
+            connection.execute(f"PRAGMA {pragma}")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        raise _unreadable(name, error) from error
+    return CtrlrunStore(connection)
 
 
-def _unreadable(path: Path, error: sqlite3.Error) -> StorageError:
-    return StorageError(f"{clip(str(path))}: {clip(str(error))[1:-1]}", code="foreign.unreadable")
+def _unreadable(name: str, error: Exception) -> StorageError:
+    return StorageError(f"{clip(name)}: {clip(str(error))[1:-1]}", code="foreign.unreadable")
 
 
 def _beside(path: Path, suffix: str) -> Path:

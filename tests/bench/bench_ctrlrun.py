@@ -57,8 +57,7 @@ def written(folder: Path, receipts: int) -> Path:
             )
         )
     connection.execute(
-        "INSERT INTO effects SELECT effect_key, 'committed', action_id, 1, NULL, '{}', NULL, ts, ts, NULL FROM receipts"
-        " WHERE effect_key NOT IN (SELECT effect_key FROM effects)"
+        "INSERT OR IGNORE INTO effects SELECT effect_key, 'committed', action_id, 1, NULL, '{}', NULL, ts, ts, NULL FROM receipts WHERE result = 'committed' AND effect_key IS NOT NULL"
     )
     app.close()
     return app.path

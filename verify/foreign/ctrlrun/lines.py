@@ -5,6 +5,7 @@
 | `receipts` | a receipt document, as `JSONLEventSink` writes it and `ctrlrun receipts --json` prints it |
 | `rows` | a row of the table `receipts`: the document as text under `json`, with the columns that were dumped |
 | `events` | an event of a sink, or a row of the table `events` |
+| `store` | the whole file is a SQLite database with the table `receipts` |
 | `inspection` | the whole file is what `ctrlrun inspect --json` prints |
 | `report` | the whole file is another report of ctrlrun's |
 
@@ -18,6 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ledger.errors import StorageError
 from verify.foreign import Judgement, Native, Recognised, strict
 from verify.foreign.ctrlrun.chain import Chain
 from verify.foreign.ctrlrun.document import faults_of, refusal_of
@@ -36,6 +38,7 @@ _SCHEMA: Final = re.compile(r"ctrlrun\.[a-z._]{1,40}/[A-Za-z0-9.]{1,32}")
 _RECEIPT_MARK: Final = re.compile(rb'^\s*\{.{0,4096}?"schema"\s*:\s*"(ctrlrun\.receipt/[A-Za-z0-9.]{1,32})"', re.DOTALL)
 _ROW_MARK: Final = re.compile(rb'\\"schema\\"\s*:\s*\\"(ctrlrun\.receipt/[A-Za-z0-9.]{1,32})\\"')
 _SQLITE: Final = b"SQLite format 3\0"
+_RECEIPTS_TABLE: Final = re.compile(rb'CREATE TABLE "?receipts"?\s*\(\s*receipt_id\b')
 _OF_RECEIPTS: Final = frozenset({"receipt_id", "action_hash", "arguments", "decision"})
 _UNKNOWN: Final = "unknown"
 _INSPECTION: Final = "ctrlrun.inspection/"
@@ -45,7 +48,8 @@ def recognise(data: bytes) -> Recognised | None:
     """Return what a file is: the first line that shows it decides, so that damage in one does not hide the rest."""
     look = data[:_LOOK_BYTES]
     if look.startswith(_SQLITE):
-        return None  # a store is read by whoever can open one
+        # The text of each table's definition stands in the file as it is.
+        return Recognised("ctrlrun", "store", _UNKNOWN) if _RECEIPTS_TABLE.search(look) is not None else None
     whole = read(look)  # one document, printed over several lines or in one
     if whole.readable:
         return _of_value(whole.value)
@@ -94,10 +98,25 @@ def judge_lines(data: bytes, found: Recognised) -> Judgement:
             return judge_store(_Dump(data), kind="rows")
         case "events":
             return _judge_events(data)
+        case "store":
+            return _judge_store_bytes(data, found)
         case "inspection":
             return _judge_inspection(data, found)
         case _:
             return _judge_report(found)
+
+
+def _judge_store_bytes(data: bytes, found: Recognised) -> Judgement:
+    from ledger.foreign.ctrlrun_store import open_bytes  # noqa: PLC0415  few documents are databases
+
+    try:
+        with open_bytes(data) as store:
+            return judge_store(store)
+    except StorageError as error:
+        report = Report()
+        report.find("store", "foreign.unreadable", message=str(error))
+        native = Native("ctrlrun", found.kind, found.version, "unreadable", "unreadable", (), 0)
+        return Judgement(native, report, Coverage(0, 0, 0))
 
 
 def _judge_receipts(data: bytes) -> Judgement:
