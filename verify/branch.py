@@ -68,6 +68,17 @@ class Branch:
             above = self._parents.get(above.id)
         return False
 
+    def above(self, leaf: Leaf) -> set[str]:
+        """Return the ids of the receipts at hand that commit a receipt, one above the other, up to the nearest sealed one."""
+        found: set[str] = set()
+        while not leaf.sealed:
+            parent = self._parents.get(leaf.id)
+            if parent is None or parent.id in found:
+                break
+            found.add(parent.id)
+            leaf = parent
+        return found
+
     def walk(self, top: Leaf) -> list[Leaf]:
         """Return the tree below a receipt, itself first, after checking all of it."""
         tree: list[Leaf] = []

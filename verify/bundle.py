@@ -400,7 +400,21 @@ class _Judge:
             report.find("runs", "run.open", where=f"run {subject.id}", message=message)
         elif self._options.closed and not branch.in_closed_run(subject):
             report.find("runs", "run.open", where=f"run {subject.facts.run}")
+        if subject.run is not None and subject.run not in self._leaves:
+            message = (
+                f"the opening of run {subject.run} is not at hand: who acts, and under which limits, does not show"
+            )
+            report.skip("runs", "check.unreachable", message, asked=True)
+        self._state_strays({*self._tree, *branch.above(subject), subject.id, subject.run or ""})
         return branch.attribute(subject, tree)
+
+    def _state_strays(self, of_it: set[str]) -> None:
+        """Say how many receipts of the bundle are not of its subject: they are authentic, and nothing was asked of them."""
+        strays = [leaf.index for leaf in self._leaves.values() if leaf.id not in of_it and leaf.facts.kind != "erasure"]
+        if strays:
+            self._report.notes.append(
+                f"receipts beside the subject: {len(strays)}, the first is entry {min(strays)}; they are no part of the verdict"
+            )
 
     def _check_rules(self, top: Leaf) -> None:
         """Replay budgets and policies over a whole closed run; what stands outside of it is not here."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ledger import Ledger, Places
 from ledger.bundle import Bundle
 from ledger.checkpoint import Head, sign_head
 from ledger.digest import digest
@@ -44,6 +45,44 @@ def test_the_path_leads_from_the_subject_up_to_the_nearest_seal():
     ids = [row.id for row in LEDGER.rows]
     verdict = judge(LEDGER.bundle(ids[2]))
     assert verdict.path == (ids[2], ids[3], ids[5], ids[13])
+
+
+def notes_on_strays(verdict):
+    return [note for note in verdict.notes if note.startswith("receipts beside the subject")]
+
+
+def test_nothing_in_a_bundle_as_we_make_it_is_beside_its_subject(tmp_path):
+    with Ledger.create(tmp_path / "ledger", places=Places.under(tmp_path / "home")) as ledger:
+        with ledger.run("nightly") as run, run.step("night"), run.call("deploy", access="write"):
+            pass
+        with ledger.run("open") as run, run.step("night"), run.call("deploy", access="write"):
+            for stored in ledger.entries():
+                verdict = judge(ledger.evidence(stored.entry.receipt), trust=None)
+                assert notes_on_strays(verdict) == []
+                assert "check.unreachable" not in codes(verdict)
+
+
+def test_receipts_beside_the_subject_are_checked_and_stated():
+    bundle = LEDGER.bundle(LEDGER.rows[2].id)  # with all of its run
+    verdict = judge(bundle)
+    assert verdict.exit == 0
+    assert notes_on_strays(verdict) == [
+        "receipts beside the subject: 7, the first is entry 4; they are no part of the verdict"
+    ]
+    stray = next(item for item in bundle.items if b'"index":4,' in item.entry)
+    broken = replace(stray, envelope=stray.envelope.replace(b'"nonce":"', b'"nonce":"f', 1))
+    items = tuple(broken if item is stray else item for item in bundle.items)
+    assert judge(replace(bundle, items=items)).exit == 1
+
+
+def test_an_unsealed_subject_without_the_opening_of_its_run_is_not_established():
+    ledger = opened()
+    without = ledger.bundle(ledger.rows[2].id)
+    kept = tuple(item for item in without.items if b'"kind":"opening"' not in item.envelope)
+    assert len(kept) == len(without.items) - 1
+    verdict = judge(replace(without, items=kept), of=ledger)
+    assert (verdict.exit, "check.unreachable" in codes(verdict)) == (3, True)
+    assert "check.unreachable" not in codes(judge(without, of=ledger))
 
 
 def test_a_stranger_s_receipt_is_not_established():
