@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from cli.options import Shared
-from cli.text import escape
-from ledger.bundle import Bundle
+from cli.text import escape, say
+from ledger import canonical
+from ledger.bundle import BUNDLE_MAX_BYTES, Bundle, CarriedSeal
 from ledger.checkpoint import Head
+from ledger.errors import LedgerError
 from ledger.storage.reader import Reader
 from verify.options import Options
 from verify.report import Report, TimeBounds
 from verify.trust import Trust
 
-__all__ = ["counter_seal_lines", "counter_seals_of", "counter_seals_of_ledger", "with_counter_seals"]
+__all__ = [
+    "counter_seal_lines",
+    "counter_seals_of",
+    "counter_seals_of_ledger",
+    "printable",
+    "with_cosignatures",
+    "with_counter_seals",
+]
 
 _NOTARY = "notary"
 CounterSealCheck: TypeAlias = Callable[[Report, Head, bytes, Sequence[str]], TimeBounds | None]
@@ -30,6 +40,31 @@ def with_counter_seals(bundle: Bundle, reader: Reader, folder: Path) -> Bundle:
     return attach(bundle, reader, folder)
 
 
+def printable(bundle: Bundle) -> Bundle:
+    """Return a bundle without what lies beside the ledger and is no document that a bundle can hold; what is left out is said."""
+    kept = []
+    for each in bundle.counter_seals:
+        try:
+            if isinstance(each, CarriedSeal):
+                canonical.decode(each.document, max_bytes=BUNDLE_MAX_BYTES)
+            else:
+                each.note.decode("utf-8")
+        except (LedgerError, UnicodeDecodeError) as error:
+            say(f"a counter-seal is not in the bundle, it cannot be read: {escape(str(error))}")
+        else:
+            kept.append(each)
+    return replace(bundle, counter_seals=tuple(kept))
+
+
+def with_cosignatures(note: bytes, folder: Path) -> bytes:
+    """Return the note of a head with the cosignatures of it that lie beside the ledger."""
+    if not (folder / _NOTARY).is_dir():
+        return note
+    from ledger.storage.counterseals import cosigned  # noqa: PLC0415  most ledgers need none of it
+
+    return cosigned(note, folder)
+
+
 def counter_seals_of_ledger(
     reader: Reader, folder: Path, trust: Trust | None, asked: Options
 ) -> CounterSealCheck | None:
@@ -38,7 +73,6 @@ def counter_seals_of_ledger(
         return None
 
     def look(report: Report, head: Head, note: bytes, log_keys: Sequence[str]) -> TimeBounds | None:
-        from ledger.bundle import CarriedSeal  # noqa: PLC0415
         from ledger.storage.counterseals import carried_of_ledger  # noqa: PLC0415
         from verify.counterseal import Subject, check_counter_seals, open_problem  # noqa: PLC0415
 

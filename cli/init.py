@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli.beside import with_cosignatures
 from cli.options import JsonOption, LedgerOption, TrustOption, program_name, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import pin_ledger
@@ -64,10 +65,10 @@ def init(
 
 
 def head(context: typer.Context, ledger: LedgerOption = None, json: JsonOption = False) -> None:
-    """Print the newest head: a signed note over all before it."""
+    """Print the newest head: a signed note over all before it, with the cosignatures that are kept of it."""
     options = shared(context, ledger, json=json)
     opened = Ledger.open(options.folder(), places=options.places)
-    note = opened.checkpoint()
+    note = with_cosignatures(opened.checkpoint(), opened.folder)
     if options.json:
         now = opened.head()
         print_json(

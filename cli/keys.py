@@ -268,6 +268,12 @@ def list_(context: typer.Context, json: JsonOption = False, trust: TrustOption =
             )
             for each in group.values()
         ]
+        + [
+            {"role": "cosigner", "name": each.name, "key": each.cosigner}
+            for each in found.notaries.values()
+            if each.cosigner is not None
+        ]
+        + [{"role": "timestamp", "name": name, "key": "certificate"} for name in found.timestamps]
     )
     if options.json:
         print_json({"file": str(_trust_path(options)), "pins": pins})

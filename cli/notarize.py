@@ -17,7 +17,7 @@ from cli.text import escape, print_json, say, short
 from cli.timestamp import Stamped, stamp
 from cli.trustfile import read_trust
 from cli.waiting import print_waiting, queue_of, waiting_value
-from ledger.errors import LedgerError, clip
+from ledger.errors import DamagedError, LedgerError, NotFoundError, clip
 from ledger.storage.clock import now
 from ledger.storage.durable import replace
 from ledger.storage.reader import Reader
@@ -33,7 +33,7 @@ _TOKEN: Final = "LEDGER_NOTARY_TOKEN"  # noqa: S105  the name, not the token
 _URL: Final = "LEDGER_NOTARY"
 _WAITS: Final = frozenset({401, 403, 404, 425, 429})
 """Statuses after which a request stays: a token, an admission or time may change the answer."""
-_PRECEDENCE: Final = (1, 4, 2, 3, 0)
+_PRECEDENCE: Final = (1, 5, 4, 2, 3, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,10 @@ def _refuse_mixture(
 def _receipt(folder: Path, reference: str) -> str:
     """Return the receipt that a reference names; of a run, the one that closes it and so commits all of it."""
     reader = Reader(folder)
-    return whole_run(reader, resolve(reader, reference))
+    id_ = whole_run(reader, resolve(reader, reference))
+    if b'"kind":"opening"' in reader.get(id_).envelope.payload:
+        say("this run is open: its opening is sealed, and nothing that follows it")
+    return id_
 
 
 def _plain(url: str) -> str:
@@ -178,7 +181,7 @@ def _tokens(lines: Sequence[Pending], *, named: bool) -> dict[str, str]:
     if not text or not urls:
         return {}
     if "://" in text:
-        pairs = (each.rpartition("=") for each in text.split())
+        pairs = (each.partition("=") for each in text.split())
         return {_plain(url): token for url, _, token in pairs if url and token}
     if len(urls) > 1:
         raise LedgerError(
@@ -212,6 +215,10 @@ def _send(line: Pending, folder: Path, queue: Queue, tokens: dict[str, str], tru
             return _Done(line, 3 if contradicts else 2, said=_explained(error), contradicts=contradicts)
         queue.done(line)
         return _Done(line, 2, said=_explained(error))
+    except LedgerError as error:
+        # One line that cannot be sent, such as one of a receipt that a restored ledger lacks, stops no other.
+        exit_ = 1 if isinstance(error, DamagedError) else 5 if isinstance(error, NotFoundError) else 2
+        return _Done(queue.failed(line, error.code), exit_, said=str(error))
     queue.done(line)
     return _Done(line, 0, found)
 

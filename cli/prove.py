@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from cli.beside import with_counter_seals
+from cli.beside import printable, with_cosignatures, with_counter_seals
 from cli.kept import Kept
 from cli.options import JsonOption, LedgerOption, program_name, shared
 from cli.refs import resolve, resolve_run, whole_run
@@ -119,7 +120,8 @@ def _proof(
         return _bundled(opened, gather_range(opened.reader, int(match[1]), int(match[2]), artifacts=store), artifacts)
     id_ = resolve(opened, reference) if run is None else whole_run(opened.reader, resolve_run(opened, run))
     if format_ == "tlog-proof":
-        return print_tlog_proof(gather_proof(opened.reader, id_)), id_
+        proof = gather_proof(opened.reader, id_)
+        return print_tlog_proof(replaced(proof, checkpoint=with_cosignatures(proof.checkpoint, opened.folder))), id_
     if format_ == "dsse":
         envelope = opened.get(id_).envelope
         if envelope.seal is None:
@@ -140,7 +142,7 @@ def _bundled(opened: Ledger, bundle: Bundle, artifacts: bool) -> tuple[bytes, st
         payloads = ((parse_entry(each.entry).index, parse_envelope(each.envelope).payload) for each in bundle.items)
         for digest in dict.fromkeys(each.digest for _, each in references_of(payloads) if each.digest not in carried):
             say(f"artifact {short(digest)} is not in the bundle: {kept.condition(digest)}")
-    return print_bundle(with_counter_seals(bundle, opened.reader, opened.folder)), bundle.subject
+    return print_bundle(printable(with_counter_seals(bundle, opened.reader, opened.folder))), bundle.subject
 
 
 def _notes(opened: Ledger, heads: str) -> tuple[bytes, bytes]:

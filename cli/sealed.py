@@ -13,7 +13,6 @@ from ledger.errors import LedgerError, clip
 from verify.foreign.runx.notary import (
     DOCUMENT_MAX_BYTES,
     RunxNotaryVerdict,
-    is_runx_notary,
     public_key_of,
     verify_runx_notary,
 )
@@ -25,6 +24,7 @@ __all__ = ["judge_notary"]
 
 _KEY_MAX_BYTES: Final = 16 * 1024
 _RUNX_CODES: Final = {
+    "notary_parse_error": "subject.unknown",
     "notary_verification_missing": "subject.unknown",
     "counter_seal_digest_mismatch": "counterseal.signature",
     "counter_seal_payload_digest_mismatch": "counterseal.signature",
@@ -45,7 +45,7 @@ def judge_notary(document: str, keys: Sequence[Path], options: Shared, asked: Op
     """
     data = _read(document)
     pems = [_read_key(path) for path in keys]
-    if not is_sealed_document(data) and is_runx_notary(data):
+    if not is_sealed_document(data):
         return _from_runx(verify_runx_notary(data, [pem for pem, _ in pems]), document, asked)
     trust = None if pems else read_trust(options)
     return verify_sealed(data, subject=document, trust=trust, keys=[key for _, key in pems], options=asked)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ledger.bundle import CarriedHead, CarriedSeal, parse_bundle
+from ledger.bundle import CarriedHead, CarriedSeal, parse_bundle, print_bundle
 from ledger.checkpoint import head_of
 from ledger.counterseal import FullVerdict, open_counter_seal, seal_counter_seal
 from ledger.digest import digest
@@ -383,3 +385,142 @@ def test_a_size_that_is_asked_for_again_and_again_ends(notary, folder, owner):
         done = notary.asked_by(owner, seen.url, "-L", folder, "notarize", "--head")
     assert (done.exit, "another beginning each time" in done.err) == (1, True), done.err
     assert len(seen.requests) == 6
+
+
+def test_after_a_rotation_of_the_log_key_the_notary_follows_and_old_seals_still_count(
+    notary, url, folder, owner, auditor, tmp_path
+):
+    notary.pinned_by(owner)
+    assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 0
+    receipt = "sha256:" + sealed(folder).name[:64]
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", "--head").exit == 0
+    assert owner("-L", folder, "keys", "rotate", "--log").exit == 0
+    owner.record(folder)
+    for what in (["--head"], ["latest"]):
+        done = notary.asked_by(owner, url, "-L", folder, "notarize", *what)
+        assert done.exit == 0, done.err
+    notary.pinned_by(auditor.trusts(folder))
+    for which in (receipt, "latest"):
+        assert owner("-L", folder, "prove", which, "-o", tmp_path / "bundle.json").exit == 0
+        done = auditor.verify("--require", "counter-seal=1", tmp_path / "bundle.json")
+        assert done.exit == 0, done.out
+    assert owner("-L", folder, "verify", "--require", "counter-seal=1").exit == 0
+
+
+def test_the_cosignatures_of_the_newest_head_are_lines_of_it(notary, url, folder, owner, auditor, tmp_path):
+    plain = owner("-L", folder, "head").out
+    notary.pinned_by(owner)
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", "--head").exit == 0
+    cosigned = owner("-L", folder, "head").out
+    assert cosigned.startswith(plain)
+    assert cosigned[len(plain) :].startswith(f"\u2014 {notary.name} ")
+    assert owner("-L", folder, "prove", "--format", "tlog-proof", "-o", tmp_path / "proof").exit == 0
+    assert owner("-L", folder, "prove", "--range", "0:5", "-o", tmp_path / "range.json").exit == 0
+    (tmp_path / "head").write_text(cosigned)
+    notary.pinned_by(auditor.trusts(folder))
+    for name in ("proof", "head", "range.json"):
+        assert auditor.verify("--require", "counter-seal=1", tmp_path / name).exit == 0, name
+    assert owner("-L", folder, "verify", "--range", "0:5", "--require", "counter-seal=1").exit == 0
+    owner.record(folder)
+    assert len(owner("-L", folder, "head").out) == len(plain)
+
+
+def test_whatever_lies_in_the_folder_of_a_notary_stops_nobody(notary, url, folder, owner, tmp_path):
+    notary.pinned_by(owner)
+    assert notary.asked_by(owner, url, "-L", folder, "notarize").exit == 0
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", "--head").exit == 0
+    good = sealed(folder)
+    receipt = good.name[:64]
+    strange = good.with_name(f"{receipt}-{'0' * 16}.json")
+    note = next((folder / "notary/heads").iterdir())
+    for make in (
+        lambda path: path.mkdir(),
+        os.mkfifo,
+        lambda path: path.write_bytes(b"x" * (9 << 10)),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"\xff"),
+        lambda path: path.symlink_to("/dev/zero"),
+    ):
+        make(strange)
+        done = owner("-L", folder, "verify", "--json", receipt)
+        assert (done.exit, "counterseal.malformed" in done.codes) == (1, True), done.err
+        assert owner("-L", folder, "verify", "--json").exit in {0, 1}
+        assert owner("-L", folder, "show", receipt).exit == 0
+        done = owner("-L", folder, "prove", receipt, "-o", tmp_path / "bundle.json")
+        assert done.exit == 0, done.err
+        assert len(parse_bundle((tmp_path / "bundle.json").read_bytes()).counter_seals) <= 2
+        strange.rmdir() if strange.is_dir() else strange.unlink()
+    for name in (
+        "0" * 16 + "-" + "0" * 16 + ".note",
+        note.name.replace(".note", "." + "0" * 16 + ".tsr"),
+        "x",
+        ".hidden",
+    ):
+        (folder / "notary/heads" / name).mkdir()
+    assert owner("-L", folder, "head").exit == 0
+    assert owner("-L", folder, "verify", "--require", "counter-seal=1", receipt).exit in {0, 1}
+    shutil.rmtree(folder / "notary")
+    (folder / "notary").write_bytes(b"a file")
+    assert owner("-L", folder, "verify", receipt).exit == 0
+
+
+def test_one_line_that_cannot_be_sent_stops_no_other(notary, url, folder, owner, tmp_path):
+    backup = copy(folder, tmp_path / "backup")
+    owner.record(folder)
+    wrong = "rln_0000000000000000_" + "A" * 43
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", token=wrong).exit == 2
+    first = owner("-L", backup, "log", "--json").json[0]["receipt"]
+    assert notary.asked_by(owner, url, "-L", folder, "notarize", first, token=wrong).exit == 2
+    copy(backup, folder)
+    done = notary.asked_by(owner, url, "--json", "-L", folder, "notarize", "--pending")
+    assert sorted(each["exit"] for each in done.json["results"]) == [0, 5]
+    assert (done.exit, len(done.json["pending"])) == (5, 1)
+
+
+def test_of_an_open_run_the_opening_is_sealed_and_that_is_said(notary, url, folder, owner):
+    with owner.open(folder) as ledger:
+        run = ledger.run("open")
+        done = notary.asked_by(owner, url, "-L", folder, "notarize", run.id)
+        assert (done.exit, "its opening is sealed" in done.err) == (0, True)
+        assert owner("-L", folder, "notarize", "0" * 12).exit == 5
+
+
+def test_each_of_several_notaries_gets_its_own_token_and_they_make_a_quorum(
+    notary, url, folder, owner, auditor, tmp_path
+):
+    other = Notary.made(tmp_path / "other", "other.example.org")
+    service = other.served()
+    try:
+        tokens = f"{url}={notary.token} {service.url}={other.token}"
+        done = with_environment(
+            owner,
+            {"LEDGER_NOTARY_TOKEN": tokens},
+            *("--json", "-L", folder, "notarize", "--notary", url, "--notary", service.url),
+        )
+        assert (done.exit, [each["by"] for each in done.json["results"]]) == (0, [notary.name, other.name])
+    finally:
+        service.stop()
+    assert owner("-L", folder, "prove", "-o", tmp_path / "bundle.json").exit == 0
+    other.pinned_by(notary.pinned_by(auditor.trusts(folder)))
+    trust = auditor.places.trust_file
+    trust.write_bytes(b"quorum = 2\n" + trust.read_bytes())
+    assert auditor.verify(tmp_path / "bundle.json").exit == 0
+    bundle = parse_bundle((tmp_path / "bundle.json").read_bytes())
+    for each in bundle.counter_seals:
+        (tmp_path / "one.json").write_bytes(print_bundle(replace(bundle, counter_seals=(each, each))))
+        done = auditor.verify(tmp_path / "one.json")
+        assert (done.exit, "trust.quorum" in done.codes) == (4, True)
+
+
+def test_the_documents_of_the_hosted_runx_notary_end_as_published(owner, shared):
+    documents = shared / "runx/notary"
+    for name, case in json.loads((documents / "EXPECTED.json").read_bytes()).items():
+        key = documents / case["trusted_key_file"]
+        done = owner("verify", "--json", "--notary", documents / f"{name}.json", "--notary-key", key)
+        wanted = case["expected"]
+        assert (done.exit == 0) is wanted["valid"], name
+        native = done.json["native"]
+        assert [each["name"] for each in native["findings"]] == wanted["finding_codes"], name
+        assert native["code"] == ("valid" if wanted["valid"] else "invalid")
+    assert owner("verify", "--notary", documents / "05-no-notary-verification.json", "--notary-key", key).exit == 5
+    assert owner("verify", "--notary", documents / "01-valid-direct.json").exit == 1
