@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated, Any, Final, NoReturn
 
@@ -12,8 +13,8 @@ import typer.core
 import typer.main
 
 from cli.options import JsonOption, LedgerOption, Shared, TrustOption
-from cli.text import say_error
-from ledger.errors import DamagedError, NotFoundError, RegisterError
+from cli.text import escape, say, say_error
+from ledger.errors import DamagedError, NotFoundError, RegisterError, UnrememberedWarning
 from ledger.version import VERSION
 
 __all__ = ["app", "main"]
@@ -113,6 +114,7 @@ def exit_code_of(error: Exception) -> int:
 def main() -> None:
     """Run the command line and exit. Exit 1 is a verdict, so nothing else ends in it."""
     _open_standard_streams()
+    warnings.showwarning = _say_warning
     try:
         app()
     except SystemExit as ended:
@@ -130,6 +132,17 @@ def main() -> None:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads what we have to say
         sys.exit(exit_code_of(error))
+
+
+_show_warning = warnings.showwarning
+
+
+def _say_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:  # noqa: ANN401
+    """Say a warning of ours as all else is said: without the line of our source that it came from."""
+    if issubclass(category, UnrememberedWarning):
+        say(escape(str(message)), style="yellow")
+    else:
+        _show_warning(message, category, *where, **more)
 
 
 def _leave_as_reader_left() -> NoReturn:

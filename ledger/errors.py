@@ -21,6 +21,7 @@ __all__ = [
     "SignatureError",
     "StorageError",
     "UnknownFormatError",
+    "UnrememberedWarning",
     "clip",
 ]
 
@@ -98,6 +99,10 @@ class KeyFileError(StorageError):
     """A key file is missing, readable by others, malformed, or lies where a key must not lie."""
 
     code = "keyfile.refused"
+
+
+class UnrememberedWarning(UserWarning):
+    """A commit is durable, and this machine could not remember its head: the state folder cannot be written."""
 
 
 class NotFoundError(LedgerError):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from ledger.errors import (
     LedgerError,
     RegisterError,
     StorageError,
+    UnrememberedWarning,
     clip,
 )
 from ledger.facts import read_facts
@@ -125,6 +127,8 @@ class Writer:
         self._tail: Tail | None = None
         self._keyring = Keyring()
         self._registered = b""
+        self._unremembered = False
+        """Whether the register could not be written after the last commit."""
         self._segment = (-1, "")
         self._last = b""
         """The last commit, as this process wrote or read it."""
@@ -154,7 +158,16 @@ class Writer:
             DamagedError: the journal is damaged.
             StorageError: the disk refused; the journal ends at the last acknowledged head.
         """
-        return self._under_lock(lambda: self._commit(build))
+        before = self._unremembered
+        positions = self._under_lock(lambda: self._commit(build))
+        if self._unremembered and not before:
+            warnings.warn(
+                f"the newest head could not be remembered: {self._register.path} cannot be written; what was appended is durable,"
+                " but this machine would not notice if it were cut off",
+                UnrememberedWarning,
+                stacklevel=2,
+            )
+        return positions
 
     def _commit(self, build: Builder) -> list[Position]:
         tail = self._current_tail()
@@ -398,7 +411,8 @@ class Writer:
             return positions
         # From here on the commit is acknowledged: the journal is durable, and what is derived is caught up next time.
         self._tail = None
-        self._registered = after.tail.note if self._register.write(after.tail.note) else b""
+        self._unremembered = not self._register.write(after.tail.note)
+        self._registered = b"" if self._unremembered else after.tail.note
         self._write_tiles(tail.size, after.leaves)
         with contextlib.suppress(sqlite3.Error):
             if self._state.is_due():
