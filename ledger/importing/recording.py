@@ -30,7 +30,7 @@ from ledger.storage.search import holding
 from ledger.storage.writer import View
 from ledger.words import OutcomeStatus, Reason
 
-__all__ = ["Document", "Recorded", "find_imports", "record"]
+__all__ = ["Document", "Recorded", "find_imports", "record", "record_new"]
 
 _COMMIT_ENTRIES: Final = 4_000
 _COMMIT_BYTES: Final = 8 << 20
@@ -122,6 +122,21 @@ def record(ledger: Ledger, documents: Sequence[Document], facts: Facts) -> Recor
     places = {position.receipt: position for position in positions}
     imports = {**known, **{each: places[id_] for each, id_ in made.items()}}
     return Recorded(imports, tuple(runs), len(positions))
+
+
+def record_new(ledger: Ledger, document: Document, run: RunFact | None) -> Position:
+    """Record a document that no import names yet, with the one run that it says, as one commit; return where its import stands.
+
+    Whoever calls knows that it is new: the journal is not looked through.
+
+    Raises:
+        AdmissionError, StorageError: as `Ledger.commit`.
+    """
+    builder = _Builder(ledger)
+    builder.document(document)
+    if run is not None:
+        builder.run(run)
+    return ledger.append_many(builder.envelopes)[0]
 
 
 def _only(run: RunFact, new: Iterable[str]) -> RunFact | None:
@@ -230,7 +245,7 @@ class _Builder:
             name=name_of(run.name),
             actor=run.actor,
             adapter=Adapter(name=run.adapter, version="1", coverage=run.coverage),
-            correlation={name_of(key): name_of(value) for key, value in run.correlation.items()} or None,
+            correlation={_member(key): name_of(value) for key, value in run.correlation.items()} or None,
             artifacts=(salt,),
             continues=run.continues,
         )
@@ -372,6 +387,11 @@ class _Builder:
 
 _STEPS: Final = {"completed": "completed", "blocked": "blocked", "declined": "blocked"}
 """How a run that stands as a step of another ended."""
+
+
+def _member(text: str) -> str:
+    """Return a text as the name of a member: what our canonical JSON does not take in one stands as a question mark."""
+    return "".join("?" if each > "\ud7ff" else each for each in name_of(text))
 
 
 def _inline(members: canonical.JsonObject) -> canonical.JsonObject | None:

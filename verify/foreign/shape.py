@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ledger.canonical import JsonObject, JsonValue
+from ledger.canonical import MAX_INTEGER, JsonObject, JsonValue
 from ledger.errors import clip
 from verify.foreign.strict import Number
 
@@ -66,7 +66,7 @@ TEXT: Final = _plain("a text that is not empty", lambda value: isinstance(value,
 ANY_TEXT: Final = _plain("a text", lambda value: isinstance(value, str))
 BOOLEAN: Final = _plain("true or false", lambda value: isinstance(value, bool))
 INTEGER: Final = _plain("an integer", lambda value: type(value) is int)
-COUNT: Final = _plain("an integer, not negative", lambda value: type(value) is int and value >= 0)
+COUNT: Final = _plain("an integer from 0 to 2^53-1", lambda value: type(value) is int and 0 <= value <= MAX_INTEGER)
 NUMBER: Final = _plain("a number", lambda value: type(value) is int or isinstance(value, Number))
 OBJECT: Final = _plain("an object", lambda value: isinstance(value, dict))
 TIME: Final = _plain("a time in UTC", lambda value: isinstance(value, str) and _TIME.fullmatch(value) is not None)

@@ -94,6 +94,7 @@ def test_the_exit_code_of_each_status_is_that_of_the_contract():
         (("answer",), None, "answer"),
         (("usage", "requests"), -1, "usage.requests"),
         (("usage", "requests"), 1.0, "usage.requests"),
+        (("usage", "requests"), 2**53, "usage.requests"),
         (("usage", "requests"), True, "usage.requests"),
         (("usage", "cost_usd"), "0.1", "usage.cost_usd"),
         (("usage", "cost_usd"), -0.1, "usage.cost_usd"),
