@@ -75,8 +75,7 @@ def read_targets(targets: list[str], format_: str | None, *, quiet: bool) -> lis
         if path.is_dir():
             if not is_receipt_store(path):
                 raise NotFoundError(f"{clip(target)}: a folder that is no receipt store of runx", code="import.unknown")
-            files = read_receipt_store(path)
-            found += [_told(data, name, format_) for name, data in files.items() if name not in (INDEX, INDEX_OF_012)]
+            found += list(_from_store(path))
             continue
         if not path.exists():
             raise NotFoundError(f"{clip(target)}: no such file", code="import.absent")
@@ -93,6 +92,16 @@ def _bytes_of(path: Path) -> bytes:
     from ledger.foreign.ctrlrun_store import read_bytes  # noqa: PLC0415  few documents are databases
 
     return read_bytes(path)
+
+
+def _from_store(path: Path) -> Iterator[Incoming]:
+    """Yield what lies in a receipt store: each file that is named as a receipt, readable or not, and what else is of runx."""
+    for name, data in read_receipt_store(path).items():
+        found = format_of("runx").recognise(data)
+        if found is None and store_name(name) is not None:
+            found = Recognised("runx", "receipt", "unknown")  # one bad file hides no other
+        if found is not None and name not in (INDEX, INDEX_OF_012):
+            yield Incoming(name, data, found)
 
 
 def _told(data: bytes, name: str, format_: str | None) -> Incoming:

@@ -257,6 +257,20 @@ def test_a_receipt_store_comes_in_with_its_trees(owner, ledger, tmp_path):
     assert len(receipts(ledger, "run")) == 2
 
 
+def test_a_file_of_a_store_that_cannot_be_read_comes_in_and_hides_no_other(owner, ledger, tmp_path):
+    store = tmp_path / "store"
+    store.mkdir()
+    good = runx_receipt("good")
+    (store / f"sha256-{good['id'][7:]}.json").write_bytes(text(good))
+    (store / f"sha256-{'0' * 64}.json").write_bytes(b"\xff{")
+    (store / "effect-state.json").write_bytes(b"{}")
+    rows = bring(owner, tmp_path, store)
+    assert sorted(row["native"]["status"] for row in rows) == ["unreadable", "unverifiable"]
+    (bad,) = [row for row in rows if row["native"]["status"] == "unreadable"]
+    assert judged(owner, tmp_path, bad["import"]).exit == 1
+    assert len(receipts(ledger, "run")) == 1
+
+
 def test_one_id_with_two_bodies_is_ambiguous_together_and_one_after_the_other(owner, ledger, tmp_path):
     def body(child):
         return text(runx_receipt("graph", [runx_receipt(child)], graph_locator=False))

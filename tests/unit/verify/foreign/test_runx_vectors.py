@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ledger.digest import digest
-from verify.foreign import recognise, verify_foreign
+from verify.foreign import FORMATS, format_of, recognise, verify_foreign
 from verify.foreign.runx import judge_folder
 from verify.foreign.runx.receipt import receipt_of
 from verify.foreign.runx.receiptshape import RECEIPT
@@ -193,6 +193,18 @@ def test_every_file_is_judged_without_an_error(runx):
     assert kinds["receipt"] > 25
     assert kinds["counter-seal"] >= 7
     assert kinds["verify-verdict"] == 6
+
+
+def test_no_two_formats_recognise_the_same_file(shared):
+    told = {}
+    for folder in ("axlr", "ctrlrun", "runx"):
+        for path in sorted((shared / folder).rglob("*")):
+            if path.is_file():
+                data = path.read_bytes()
+                found = [name for name in FORMATS if format_of(name).recognise(data) is not None]
+                assert found in ([], [folder]), path
+                told[folder] = told.get(folder, 0) + len(found)
+    assert all(count > 4 for count in told.values())
 
 
 def test_our_shape_of_a_receipt_is_that_of_the_published_schema(runx):
