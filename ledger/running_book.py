@@ -56,7 +56,7 @@ class Ending:
 
     step: str
     failed: bool
-    duration_ms: int
+    duration_ms: int | None
     children: list[str]
     artifacts: tuple[Artifact, ...] = ()
     references_bytes: int = 0

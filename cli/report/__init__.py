@@ -8,12 +8,12 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, TrustOption, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, shared
 from cli.text import escape, print_json, say, write_bytes
 
 __all__ = ["register"]
 
-_Format: TypeAlias = Literal["html"]
+_Format: TypeAlias = Literal["html", "runbook"]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,9 @@ def report(
             metavar="T", help="All runs opened since then: 2026-11-30, 2026-11-30T09:15Z, 24h.", show_default=False
         ),
     ] = None,
-    format_: Annotated[_Format, typer.Option("--format", help="html: a page for a browser.")] = "html",
+    format_: Annotated[
+        _Format, typer.Option("--format", help="html: a page for a browser; runbook: JSON of a run under a runbook.")
+    ] = "html",
     artifacts: Annotated[
         bool, typer.Option("--artifacts", help="Show the beginning of arguments and outputs that are text.")
     ] = False,
@@ -55,6 +57,11 @@ def report(
     options = shared(context, ledger, json=json, trust=trust)
     if reference is not None and since is not None:
         raise typer.BadParameter("RUN and --since do not go together")
+    if format_ == "runbook":
+        if since is not None:
+            raise typer.BadParameter("--since does not go with the report of one run under a runbook")
+        _of_runbook(reference, output, options)
+        return
     if output is None and sys.stdout.isatty():
         raise typer.BadParameter("a page is for a browser: name a file with -o", param_hint="--output")
     made = render(Wanted(reference, since, format_, artifacts=artifacts), options)
@@ -77,3 +84,19 @@ def report(
                 f"wrote {escape(str(output))}: {made.runs} {'run' if made.runs == 1 else 'runs'}, {made.status.replace('_', ' ')}"
             )
     raise typer.Exit(made.exit)
+
+
+def _of_runbook(reference: str | None, output: Path | None, options: Shared) -> None:
+    """Write the report of a run under a runbook: JSON without free text, the same by whoever makes it."""
+    from cli.refs import resolve_run  # noqa: PLC0415
+    from cli.runbook import runbook_report  # noqa: PLC0415
+    from ledger.canonical import encode  # noqa: PLC0415
+    from ledger.storage.ledger import Ledger  # noqa: PLC0415
+
+    folder = options.folder()
+    with Ledger.open(folder, places=options.places) as opened:
+        data = encode(runbook_report(folder, resolve_run(opened, reference or "latest"))) + b"\n"
+    if output is None:
+        write_bytes(data)
+    else:
+        output.write_bytes(data)
