@@ -71,7 +71,7 @@ class _Once:
 
     def take(self, rows: Rows) -> None:
         """Take the receipts of commits."""
-        for index, id_, payload, _ in rows:
+        for index, id_, payload, *_ in rows:
             if not payload:
                 self.unread.add(index)
             elif id_ in self._ids:

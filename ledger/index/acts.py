@@ -56,6 +56,7 @@ _ACT_COLUMNS: Final = (
     Column("policy", "VARCHAR", "Digest of the policy that decided.", DIGEST, "r.policy"),
     Column("rule", "VARCHAR", "The rule that decided.", "name", "r.rule"),
     Column("grant_id", "VARCHAR", "Grant that was looked at.", DIGEST, "r.grant"),
+    Column("step", "VARCHAR", "Step of the run's runbook.", "name", "r.step"),
 )  # fmt: skip
 
 
@@ -105,6 +106,9 @@ TABLES: Final = (
             Column("correlation", "JSON", "Names of other systems for it.", "JSON", "r.correlation"),
             Column("program", "VARCHAR", "Program that runs.", DIGEST, "r.program"),
             Column("document", "VARCHAR", "Document that it follows.", DIGEST, "r.document"),
+            Column("runbook", "VARCHAR", "Policy envelope of its runbook.", DIGEST, "r.runbook.envelope"),
+            Column("runbook_profile", "VARCHAR", "How much of it is enforced.", "word", "r.runbook.profile"),
+            Column("runbook_ceiling", "VARCHAR", "Highest risk that the client runs.", "word", "r.runbook.ceiling"),
             Column("continues", "VARCHAR", "Closed run that it follows.", DIGEST, "r.continues"),
             Column("parent", "VARCHAR", "Run that started it.", DIGEST, "r.parent_opening"),
             Column("parent_intent", "VARCHAR", "Intent of the call that started it.", DIGEST, "r.parent_intent"),
@@ -115,7 +119,7 @@ TABLES: Final = (
             "actor": {"agent": "VARCHAR", "user": "VARCHAR", "model": "VARCHAR"},
             "adapter": {"name": "VARCHAR", "version": "VARCHAR", "coverage": "VARCHAR"},
             "policy": "VARCHAR", "grant": "VARCHAR", "correlation": "JSON", "program": "VARCHAR", "document": "VARCHAR",
-            "continues": "VARCHAR", "parent_opening": "VARCHAR", "parent_intent": "VARCHAR",
+            "runbook": {"envelope": "VARCHAR", "profile": "VARCHAR", "ceiling": "VARCHAR"}, "continues": "VARCHAR", "parent_opening": "VARCHAR", "parent_intent": "VARCHAR",
         },
         public=False,
     ),
@@ -152,7 +156,7 @@ TABLES: Final = (
         kinds=("intent",),
         shape={
             "act": _ACT, "act_digest": "VARCHAR", "effect": _EFFECT, "lease_ms": "BIGINT", "policy": "VARCHAR", "grant": "VARCHAR",
-            "rule": "VARCHAR", "would_have": {"status": "VARCHAR", "reason": "VARCHAR"}, "approvals": ["VARCHAR"],
+            "rule": "VARCHAR", "step": "VARCHAR", "would_have": {"status": "VARCHAR", "reason": "VARCHAR"}, "approvals": ["VARCHAR"],
         },
         public=False,
     ),
@@ -198,7 +202,7 @@ TABLES: Final = (
         kinds=("decision",),
         shape={
             "status": "VARCHAR", "reason": "VARCHAR", "act": _ACT, "act_digest": "VARCHAR", "effect": _EFFECT, "policy": "VARCHAR",
-            "grant": "VARCHAR", "rule": "VARCHAR", "meter": "VARCHAR", "limit": "BIGINT", "spent": "BIGINT", "reserved": "BIGINT",
+            "grant": "VARCHAR", "rule": "VARCHAR", "step": "VARCHAR", "meter": "VARCHAR", "limit": "BIGINT", "spent": "BIGINT", "reserved": "BIGINT",
             "asked": "VARCHAR", "roles": ["VARCHAR"], "needed": "BIGINT", "expires_at": "VARCHAR",
         },
         public=False,
@@ -221,6 +225,34 @@ TABLES: Final = (
             )
         )
         + ")",
+    ),
+    Stored(
+        "steps",
+        "Steps: what groups calls, by name.",
+        (
+            LEDGER, INDEX, RECEIPT, RUN, RECORDED_AT,
+            Column("name", "VARCHAR", "What the step is called.", "name", "r.name"),
+            Column("status", "VARCHAR", "`completed`, `failed`, `blocked` or `folded`.", "word", "r.status"),
+            Column("reason", "VARCHAR", "Why.", "word", "r.reason"),
+            Column("duration_ms", "BIGINT", "How long it took.", "ms", "r.duration_ms"),
+        ),
+        kinds=("step",),
+        shape={"name": "VARCHAR", "status": "VARCHAR", "reason": "VARCHAR", "duration_ms": "BIGINT"},
+    ),
+    Stored(
+        "stated_periods",
+        "Limits of accounts by period, in grants.",
+        (
+            LEDGER, INDEX, RECEIPT, RECORDED_AT,
+            Column("account", "VARCHAR", "Grants of one account spend together.", "name", "item.account"),
+            Column("period", "VARCHAR", "`day`, `week` or `month`.", "word", "item.period"),
+            Column("meter", "VARCHAR", "What is counted.", "meter", "item.meter"),
+            Column("limit_amount", "BIGINT", "Nothing beyond this within a period.", "by its meter", 'item."limit"'),
+        ),
+        kinds=("grant",),
+        shape={"periods": [{"account": "VARCHAR", "period": "VARCHAR", "meter": "VARCHAR", "limit": "BIGINT"}]},
+        each="r.periods",
+        public=False,
     ),
     Stored(
         "stated_limits",

@@ -58,9 +58,10 @@ def check_statement(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.
         raise QueryError(f"sql: {error}", code="sql.malformed") from error
     if len(statements) != 1:
         raise QueryError(f"sql: got {len(statements)} statements, expected one", code="sql.malformed")
-    if statements[0].type not in _READING:
+    kind = _kind(statements[0])
+    if kind not in _READING:
         raise QueryError(
-            f"sql: got {statements[0].type.name}, expected a query that only reads: {clip(text.strip())}",
+            f"sql: got {'another statement' if kind is None else kind.name}, expected a query that only reads: {clip(text.strip())}",
             hint="--unsafe takes any statement; the index stays as it is",
         )
     return statements[0]
@@ -96,7 +97,7 @@ def ask(
             statement = statements[-1]
         else:
             statement = check_statement(connection, text)
-        if beside is not None and statement.type == duckdb.StatementType.SELECT:
+        if beside is not None and _kind(statement) == duckdb.StatementType.SELECT:
             look_up_asked(connection, statement, values, beside)
         connection.execute(statement, values or None)
         described = connection.description or []
@@ -105,6 +106,14 @@ def ask(
     return Answer(
         tuple(str(each[0]) for each in described), tuple(str(each[1]) for each in described), _rows(connection)
     )
+
+
+def _kind(statement: duckdb.Statement) -> duckdb.StatementType | None:
+    """Return what a statement does, None where the client of the database has no word for it."""
+    try:
+        return statement.type
+    except ValueError:
+        return None
 
 
 @contextmanager

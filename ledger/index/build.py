@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Final, Self
 
 import duckdb
+import orjson
 
 from ledger.errors import StorageError
-from ledger.index.columns import quoted
+from ledger.index.columns import typed
 from ledger.index.load import Loader
 from ledger.index.schema import STATE
 from ledger.storage.durable import remove_temporaries, storage_error, temporary_beside
@@ -79,14 +80,12 @@ class Build:
     def put_state(self, state: Row, checks: Sequence[Row]) -> None:
         """Say what the index stands for, in place of what it said before."""
         for table, rows in zip(STATE, ([state], checks), strict=True):
+            shape = [{each.name: each.type for each in table.columns}]
             self._open.execute(f"DELETE FROM {table.name}")
-            names = [each.name for each in table.columns]
-            values = ", ".join("?" for _ in names)
-            for row in rows:
-                self._open.execute(
-                    f"INSERT INTO {table.name} ({', '.join(map(quoted, names))}) VALUES ({values})",
-                    [row[name] for name in names],
-                )
+            self._open.execute(
+                f"INSERT INTO {table.name} SELECT unnest({typed('?', shape)}, recursive := true)",
+                [orjson.dumps(rows).decode("utf-8")],
+            )
 
     def count(self) -> int:
         """Return how many receipts are loaded."""

@@ -7,7 +7,7 @@ One declaration makes the table, fills it and documents it. A `Stored` table is 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -87,7 +87,7 @@ class View:
     public: bool = True
 
 
-def typed(value: str, shape: Shape | Mapping[str, Shape]) -> str:
+def typed(value: str, shape: Shape | Mapping[str, Shape] | Sequence[Mapping[str, Shape]]) -> str:
     """Return the expression that reads JSON text into a shape."""
     return f"json_transform({value}, '{json.dumps(shape)}')"
 

@@ -35,9 +35,9 @@ def _plain(table: Stored) -> View:
 
 
 _ORDER: Final = (
-    "index_state", "findings", "checks", "receipts", "entries", "heads", "runs", "run_tree", "calls", "edges", "decisions",
+    "index_state", "findings", "checks", "receipts", "entries", "heads", "runs", "run_tree", "calls", "steps", "edges", "decisions",
     "deviations", "limits", "policies", "charges", "spend", "budgets", "approvals", "effects", "evaluations", "grants", "artifacts",
-    "removals", "keys", "seals", "counter_seals", "imports", "anomalies",
+    "removals", "holds", "keys", "seals", "counter_seals", "imports", "anomalies",
 )  # fmt: skip
 _ALL: Final = {each.name: each for each in (*(_plain(each) for each in (*STATE, *STORED) if each.public), *VIEWS)}
 PUBLIC: Final[tuple[View, ...]] = tuple(_ALL[name] for name in _ORDER if name in _ALL)

@@ -147,6 +147,21 @@ TABLES: Final = (
         shape={"digest": "VARCHAR", "reason": "VARCHAR", "receipts": ["VARCHAR"]},
     ),
     Stored(
+        "placed_holds",
+        "Holds, and their ends.",
+        (
+            LEDGER, INDEX, RECEIPT, RECORDED_AT, _ISSUER,
+            Column("action", "VARCHAR", "`placed` or `released`.", "word", "r.action"),
+            Column("digest", "VARCHAR", "The artifact.", DIGEST, "r.digest"),
+            Column("held_run", "VARCHAR", "The run.", DIGEST, "r.held_run"),
+            Column("matter", "VARCHAR", "The matter.", "name", "r.matter"),
+            Column("hold", "VARCHAR", "The hold that ends.", DIGEST, "r.hold"),
+        ),
+        kinds=("hold",),
+        shape={"action": "VARCHAR", "digest": "VARCHAR", "held_run": "VARCHAR", "matter": "VARCHAR", "hold": "VARCHAR"},
+        public=False,
+    ),
+    Stored(
         "repairs",
         "Commits that never ended and were set aside.",
         (

@@ -15,7 +15,7 @@ TABLES: Final = (
         "One row for each ledger: what its rows were verified against. Read this first.",
         (
             LEDGER,
-            Column("status", "VARCHAR", "The verdict in one word: `ok`, `failed`, `not_trusted`, `not_established`, …", "word"),
+            Column("status", "VARCHAR", "The verdict in one word, such as `ok`, `failed` or `not_established`.", "word"),
             Column("exit", "INTEGER", "Exit code of that verdict, as `ledger verify` gives it.", "0 to 6"),
             Column("head_size", "BIGINT", "Entries under the newest head that was verified.", "entries"),
             Column("head_root", "VARCHAR", "Its merkle root.", DIGEST),

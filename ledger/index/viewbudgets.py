@@ -24,17 +24,23 @@ VIEWS: Final = (
             Column("limit_amount", "BIGINT", "Nothing beyond this is admitted.", "by its meter"),
             Column("grace_amount", "BIGINT", "How far one act that was admitted may go beyond.", "by its meter"),
             Column("soft_amount", "BIGINT", "An act that passes this needs an approval.", "by its meter"),
+            Column("account", "VARCHAR", "Account that grants spend from together; NULL where the limit is the holder's own.", "name"),
+            Column("period", "VARCHAR", "`day`, `week` or `month`, of an account.", "word"),
             Column("since", "TIMESTAMP", "When it was recorded.", UTC),
             Column("until", "TIMESTAMP", "When its run closed, or its grant was revoked or expired; NULL where still in force.", UTC),
             RECEIPT,
         ),
         """
         SELECT l.ledger, CASE l.kind WHEN 'opening' THEN 'run' ELSE 'grant' END AS holder, l.receipt AS holder_id, l.meter,
-               l.limit_amount, coalesce(l.grace_amount, 0) AS grace_amount, l.soft_amount, l.recorded_at AS since,
+               l.limit_amount, coalesce(l.grace_amount, 0) AS grace_amount, l.soft_amount, l.account, l.period, l.recorded_at AS since,
                CASE l.kind WHEN 'opening' THEN c.recorded_at
                            ELSE least(g.revoked_at, CASE WHEN g.expires_at <= {asked_at} THEN g.expires_at END) END AS until,
                l.receipt
-        FROM stored.stated_limits AS l
+        FROM (
+            SELECT *, NULL AS account, NULL AS period FROM stored.stated_limits
+            UNION ALL BY NAME
+            SELECT ledger, "index", receipt, recorded_at, 'grant' AS kind, meter, limit_amount, account, period FROM stored.stated_periods
+        ) AS l
         LEFT JOIN stored.closings AS c ON c.ledger = l.ledger AND c.run = l.receipt
         LEFT JOIN (
             SELECT g.ledger, g.receipt, g.expires_at, min(v.recorded_at) AS revoked_at

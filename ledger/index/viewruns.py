@@ -29,6 +29,7 @@ _ACT: Final = (
     Column("policy", "VARCHAR", "Policy that decided.", DIGEST),
     Column("rule", "VARCHAR", "Rule that decided.", "name"),
     Column("grant_id", "VARCHAR", "Grant that was looked at.", DIGEST),
+    Column("step", "VARCHAR", "Step of the run's runbook that was current.", "name"),
 )
 
 VIEWS: Final = (
@@ -58,6 +59,9 @@ VIEWS: Final = (
             Column("correlation", "JSON", "Names that other systems have for it.", "JSON"),
             Column("program", "VARCHAR", "Program that ran.", DIGEST),
             Column("document", "VARCHAR", "Document that it followed.", DIGEST),
+            Column("runbook", "VARCHAR", "Policy envelope of the runbook that it followed.", DIGEST),
+            Column("runbook_profile", "VARCHAR", "How much of the runbook is enforced.", "word"),
+            Column("runbook_ceiling", "VARCHAR", "Highest risk of a step that the client runs.", "word"),
             Column("receipt", "VARCHAR", "Receipt that closed it; NULL while open.", DIGEST),
             Column("opening_index", "BIGINT", "Index of its opening.", "index"),
             Column("closing_index", "BIGINT", "Index of its close.", "index"),
@@ -67,7 +71,7 @@ VIEWS: Final = (
         SELECT o.ledger, o.receipt AS run, o.name, o.agent, o."user", o.model, o.issuer, coalesce(c.status, 'open') AS status,
                c.receipt IS NULL AS "open", c.reason, c.error, o.recorded_at AS started, c.recorded_at AS ended, c.duration_ms,
                o.parent, o.parent_intent, o.continues, o.policy, o.grant_id, o.adapter, o.adapter_version, o.coverage,
-               o.correlation, o.program, o.document, c.receipt, o."index" AS opening_index, c."index" AS closing_index, o.source
+               o.correlation, o.program, o.document, o.runbook, o.runbook_profile, o.runbook_ceiling, c.receipt, o."index" AS opening_index, c."index" AS closing_index, o.source
         FROM stored.openings AS o LEFT JOIN stored.closings AS c ON c.ledger = o.ledger AND c.run = o.receipt
         """,
     ),
@@ -127,7 +131,7 @@ VIEWS: Final = (
         """
         SELECT i.ledger, i.run, i.receipt AS intent, o.receipt AS outcome, i."index", i.issuer AS actor, r.agent, r."user", r.model,
                i.act, i.tool, i.tool_version, i.access, i.resource, i.environment, i.amount_meter, i.amount, i.act_digest, i.effect,
-               i.attempt, i.policy, i.rule, i.grant_id, coalesce(o.status, 'open') AS status, o.reason, o.error, o.exit_code,
+               i.attempt, i.policy, i.rule, i.grant_id, i.step, coalesce(o.status, 'open') AS status, o.reason, o.error, o.exit_code,
                o.signal, i.recorded_at AS started, o.recorded_at AS ended, o.duration_ms, i.lease_ms, i.approvals[1] AS approval,
                i.approvals, coalesce(i.would_have = 'waiting', false) OR w.run IS NOT NULL AS approval_needed, i.would_have,
                i.would_have_reason, coalesce((SELECT any_value(a.content) FROM looked_up_artifacts AS a WHERE a.ledger = i.ledger AND a.digest = i.arguments_digest),
@@ -161,7 +165,7 @@ VIEWS: Final = (
         """
         SELECT d.ledger, d."index", d.receipt, d.run, d.recorded_at, r.agent, r."user", r.model, d.status, d.reason, d.act, d.tool,
                d.tool_version, d.access, d.resource, d.environment, d.amount_meter, d.amount, d.act_digest, d.effect, d.attempt,
-               d.policy, d.rule, d.grant_id, d.meter, d.limit_amount, d.spent, d.reserved, d.asked, d.roles, d.needed, d.expires_at,
+               d.policy, d.rule, d.grant_id, d.step, d.meter, d.limit_amount, d.spent, d.reserved, d.asked, d.roles, d.needed, d.expires_at,
                d.source
         FROM stored.refusals AS d LEFT JOIN stored.openings AS r ON r.ledger = d.ledger AND r.receipt = d.run
         """,
@@ -182,7 +186,8 @@ VIEWS: Final = (
                d.rule
         FROM (
             SELECT ledger, "index", receipt, run, recorded_at, reason AS deviation, 'refused' AS what, act, tool, rule
-            FROM stored.refusals WHERE status <> 'waiting' AND (reason LIKE 'scope.%' OR reason LIKE 'policy.%' OR reason LIKE 'grant.%')
+            FROM stored.refusals WHERE status <> 'waiting' AND (reason LIKE 'scope.%' OR reason LIKE 'policy.%' OR reason LIKE 'grant.%'
+                                         OR (reason = 'budget.limit' AND meter LIKE '%->%'))
             UNION ALL
             SELECT ledger, "index", receipt, run, recorded_at, would_have_reason, 'ran', act, tool, rule
             FROM stored.intents WHERE would_have IS NOT NULL

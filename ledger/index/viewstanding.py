@@ -186,6 +186,27 @@ VIEWS: Final = (
         'SELECT ledger, "index", receipt, kind, run, issuer, seal_key, recorded_at FROM stored.record WHERE seal_key IS NOT NULL',
     ),
     View(
+        "holds",
+        "Artifacts and runs that are held, which forbids erasing them.",
+        (
+            LEDGER, INDEX, RECEIPT,
+            Column("since", "TIMESTAMP", "When the hold was placed.", UTC),
+            Column("until", "TIMESTAMP", "When it was released; NULL while it holds.", UTC),
+            Column("placed_by", "VARCHAR", "Who placed it.", "name"),
+            Column("digest", "VARCHAR", "The artifact that is held; NULL for a run.", DIGEST),
+            Column("held_run", "VARCHAR", "The run all of whose artifacts are held, and those of the runs below it.", DIGEST),
+            Column("matter", "VARCHAR", "What it is held for.", "name"),
+        ),
+        """
+        SELECT h.ledger, h."index", h.receipt, h.recorded_at AS since, e.recorded_at AS until, h.issuer AS placed_by, h.digest, h.held_run,
+               h.matter
+        FROM stored.placed_holds AS h
+        LEFT JOIN (SELECT ledger, hold, min(recorded_at) AS recorded_at FROM stored.placed_holds WHERE action = 'released' GROUP BY ALL) AS e
+            ON e.ledger = h.ledger AND e.hold = h.receipt
+        WHERE h.action = 'placed'
+        """,
+    ),
+    View(
         "counter_seals",
         "What notaries sealed of this ledger, as it lies beside it, where their seal holds.",
         (
