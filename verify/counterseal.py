@@ -20,6 +20,7 @@ from typing import Final
 from ledger.bundle import CarriedHead, CarriedSeal
 from ledger.checkpoint import Head, head_of
 from ledger.counterseal import CounterSeal, open_counter_seal
+from ledger.envelope import parse_envelope, verify_seal
 from ledger.errors import FormatError, LedgerError, SignatureError, UnknownFormatError, clip
 from ledger.note import Note, parse_note
 from verify.cosignature import cosigners_of
@@ -103,11 +104,22 @@ def open_problem(document: bytes) -> tuple[CounterSeal | None, tuple[str, str]]:
     try:
         return open_counter_seal(document)[0], ("", "")
     except UnknownFormatError as error:
-        return None, ("format.unknown", str(error))
+        # A seal holds or not whatever the document means.
+        return None, _unknown(document, error)
     except SignatureError as error:
         return None, ("counterseal.signature", str(error))
     except FormatError as error:
         return None, ("counterseal.malformed", str(error))
+
+
+def _unknown(document: bytes, error: UnknownFormatError) -> tuple[str, str]:
+    try:
+        verify_seal(parse_envelope(document))
+    except UnknownFormatError:
+        return "format.unknown", str(error)
+    except LedgerError as other:
+        return "counterseal.signature", str(other)
+    return "format.unknown", str(error)
 
 
 @dataclass(slots=True)
