@@ -169,9 +169,17 @@ def verdict_schema() -> dict[str, Any]:
         "notes": {"type": "array", "items": {"type": "string"}},
         "path": {"type": "array", "minItems": 1, "items": _DIGEST},
         "native": _native_schema(),
+        "time": _time_schema(),
     }
-    required = [name for name in properties if name not in {"head", "trust", "path", "native"}]
+    required = [name for name in properties if name not in {"head", "trust", "path", "native", "time"}]
     return {"$schema": _DRAFT, "$id": VERDICT_SCHEMA} | _closed("Verdict", properties, required=required)
+
+
+def _time_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the bounds of time that pinned parties gave."""
+    kinds = {"enum": ["counter-seal", "cosignature", "timestamp"]}
+    bound = _closed("Bound", {"time": {"type": "string"}, "by": _NAME, "kind": kinds})
+    return _closed("Time", {"not_before": bound, "not_after": bound}, required=[])
 
 
 def _native_schema() -> dict[str, Any]:

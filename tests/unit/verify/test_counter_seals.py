@@ -84,7 +84,7 @@ def test_no_byte_of_a_counter_seal_can_change():
         data.index(NAME.encode(), data.rindex(b"\xe2\x80\x94", 0, end)) if b"\xe2\x80\x94" in data[start:end] else end
     )
     line = range(data.rindex(b"\\n\xe2\x80\x94", start, end), name + len(NAME) + 8)
-    for position in range(start, end, 3):
+    for position in range(start, end, 7):
         changed = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
         verdict = judge(changed)
         # The name and key id of a line say whose it is: a line of another key is not looked at.
