@@ -42,7 +42,7 @@ def erase_(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Erase an artifact: its bytes go, a receipt says so, and no proof breaks.
+    """Erase an artifact's bytes and record it; no proof breaks.
 
     The salt of its run goes with it where the run is closed, so that nobody can confirm a guess. What is held is not erased. Copies
     elsewhere, such as bundles that were made with artifacts and backups, are not reached; nor is what stands in receipts.

@@ -10,13 +10,16 @@ import traceback
 import unicodedata
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
-from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
 from ledger.errors import LedgerError, clip
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 __all__ = [
     "console",
@@ -84,13 +87,19 @@ def say_error(error: Exception) -> None:
     elif isinstance(error, OSError):
         name = f": {str(Path(error.filename))!r}" if isinstance(error.filename, str) else ""
         say(escape(f"{error.strerror or error}{name}"), style="bold red")
-    elif isinstance(error, ValidationError):
-        for each in error.errors(include_url=False):
+    elif (problems := _problems_of(error)) is not None:
+        for each in problems:
             where = ".".join(str(part) for part in each["loc"])
             say(escape(f"{where}: got {clip(each['input'])}: {each['msg']}"), style="bold red")
     else:
         say(escape("".join(traceback.format_exception(error)), keep="\n"))
         say("this is a fault of the program and says nothing about the evidence; please report it", style="bold red")
+
+
+def _problems_of(error: Exception) -> list[ErrorDetails] | None:
+    """Return what a validation of values found, None for any other error. Whoever never loaded the validator has none of its errors."""
+    validator = sys.modules.get("pydantic")
+    return error.errors(include_url=False) if validator and isinstance(error, validator.ValidationError) else None
 
 
 def took(duration_ms: int) -> str:

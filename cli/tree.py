@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 from rich.tree import Tree
 
+from cli.amounts import amount
+from cli.kept import Kept
 from cli.log import STATUS_STYLES
 from cli.options import JsonOption, LedgerOption, shared
 from cli.refs import closing_of, resolve
@@ -41,7 +44,7 @@ def tree(
     if isinstance(receipt, Opening):
         closing = closing_of(opened.reader, id_)
         if closing is None:
-            say("this run is open: its receipts join a tree when it is closed")
+            say("this run is open: what it holds so far joins one tree when it is closed")
         else:
             id_ = closing.entry.receipt
     if options.json:
@@ -77,10 +80,11 @@ def _grow(opened: Ledger, id_: str, branch: Tree, seen: set[str], levels: int) -
     receipt = _load(opened, id_)
     if isinstance(receipt, str):
         return
-    if not levels and children_of(receipt):
+    children = _children(opened, id_, receipt)
+    if not levels and children:
         branch.add(Text("deeper than a receipt tree may be", style="bold red"))
         return
-    for child in children_of(receipt):
+    for child in children:
         if isinstance(receipt, Outcome) and child == receipt.intent:
             continue  # shown with its outcome
         if isinstance(receipt, Run) and child == receipt.run:
@@ -93,6 +97,22 @@ def _grow(opened: Ledger, id_: str, branch: Tree, seen: set[str], levels: int) -
         _grow(opened, child, branch.add(label), seen, levels - 1)
 
 
+def _children(opened: Ledger, id_: str, receipt: Receipt) -> tuple[str, ...]:
+    """Return what a receipt commits; of the opening of an open run, what the run holds and nothing commits yet."""
+    if not isinstance(receipt, Opening) or closing_of(opened.reader, id_) is not None:
+        return children_of(receipt)
+    from cli.report.collect import collect_run  # noqa: PLC0415  closed runs need none of it
+
+    found = collect_run(opened.reader, id_)
+    committed = {child for _, each in found.receipts.values() if each is not None for child in children_of(each)}
+    own = [
+        each for each in found.by_run.get(id_, ()) if isinstance(found.get(each), Intent | Outcome | Decision | Step)
+    ]
+    closes = {each.run: name for name, (_, each) in found.receipts.items() if isinstance(each, Run)}
+    below = [closes.get(child, child) for child in found.below.get(id_, ())]
+    return tuple(each for each in (*own, *below) if each not in committed)
+
+
 def _label(opened: Ledger, id_: str) -> Text:
     receipt = _load(opened, id_)
     text = Text()
@@ -102,7 +122,7 @@ def _label(opened: Ledger, id_: str) -> Text:
     text.append(_name_of(opened, receipt, id_), style="bold")
     if status:
         text.append(f"  {status}", style=STATUS_STYLES.get(status, ""))
-    for detail in _details(receipt):
+    for detail in _details(opened, receipt):
         text.append(f"  {detail}")
     return text.append(f"  {short(id_)}", style="dim")
 
@@ -123,7 +143,12 @@ def _name_of(opened: Ledger, receipt: Receipt, id_: str) -> str:
             return f"{receipt.kind} {short(id_)}"
 
 
-def _details(receipt: Receipt) -> list[str]:
+@cache
+def _kept(opened: Ledger) -> Kept:
+    return Kept(opened.folder, store=opened.artifacts)
+
+
+def _details(opened: Ledger, receipt: Receipt) -> list[str]:
     found = []
     reason = getattr(receipt, "reason", None)
     if reason:
@@ -136,9 +161,18 @@ def _details(receipt: Receipt) -> list[str]:
     duration = getattr(receipt, "duration_ms", None)
     if isinstance(duration, int):
         found.append(took(duration))
-    kept = [each.name for each in getattr(receipt, "artifacts", ()) if each.name != "run-salt"]
-    if kept:
-        found.append("[" + ", ".join(escape(name) for name in kept) + "]")
+    charges = receipt.charges if isinstance(receipt, Outcome) else ()
+    found.extend(amount(each.meter, each.settled) for each in charges if each.settled is not None)
+    if isinstance(receipt, Run):
+        found.extend(amount(each.meter, each.value) for each in receipt.totals)
+    kept = _kept(opened)
+    names = [
+        f"{escape(each.name)} {kept.quick(each.digest)}".rstrip()
+        for each in getattr(receipt, "artifacts", ())
+        if each.name != "run-salt"
+    ]
+    if names:
+        found.append("[" + ", ".join(names) + "]")
     return found
 
 
@@ -152,7 +186,7 @@ def _tree_value(opened: Ledger, id_: str, seen: set[str], levels: int) -> dict[s
     value: dict[str, Any] = {"receipt": id_, "kind": receipt.kind, "name": _name_of(opened, receipt, id_)}
     if hasattr(receipt, "status"):
         value["status"] = receipt.status
-    children = [_tree_value(opened, child, seen, levels - 1) for child in children_of(receipt)]
+    children = [_tree_value(opened, child, seen, levels - 1) for child in _children(opened, id_, receipt)]
     if children:
         value["children"] = children
     return value

@@ -47,10 +47,11 @@ def report(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Write a report on a run, or on all runs since a moment, and exit with its verdict.
+    """Write a report on a run, or on all runs since a moment.
 
-    The page shows the verdict with every check and what it does not prove, the run as a timeline, budgets, approvals, refusals and
-    counter-seals. It is a picture of the evidence, not evidence: the evidence is the ledger, or a bundle of it.
+    It exits with its verdict. The page shows the verdict with every check and what it does not prove, the run as a timeline,
+    budgets, approvals, refusals and counter-seals. It is a picture of the evidence, not evidence: the evidence is the ledger, or
+    a bundle of it.
     """
     from cli.report.command import Wanted, render  # noqa: PLC0415  what it loads would cost `ledger --help`
 

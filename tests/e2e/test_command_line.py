@@ -322,7 +322,9 @@ def test_log_is_an_array_newest_first_and_entries_are_the_chain_oldest_first(own
     assert entries[0]["kind"] == "header"
     assert all({"index", "receipt", "kind", "recorded_at"} <= set(row) for row in entries)
     assert in_this_process(owner, "-L", "L", "log", "--entries", "--after", "10", "--json").json == entries[11:]
-    assert in_this_process(owner, "-L", "L", "log", "-n", "1", "--json").json == owner.runs[:1]
+    first = in_this_process(owner, "-L", "L", "log", "-n", "1", "--json").json
+    # Whether it is verified changes with every verdict.
+    assert [{**row, "verified": False} for row in first] == owner.runs[:1]
     assert in_this_process(owner, "-L", "L", "log", "-n", "-1").exit == 2
     assert in_this_process(owner, "-L", "L", "log", "-n", "9" * 30).exit == 2
 
