@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final
 
 from cli.judge import FILE_MAX_BYTES, judge_file
 from cli.options import Shared
 from cli.trustfile import read_trust
-from ledger.errors import StorageError
+from ledger.errors import LedgerError, StorageError
 from verify.options import Options
 from verify.pins import trust_used
 from verify.report import Coverage, Report, Verdict
@@ -65,12 +66,19 @@ def judge_store_file(path: Path, subject: str, options: Shared, asked: Options) 
     from verify.foreign.ctrlrun.store import judge_store  # noqa: PLC0415  the same
 
     trust = read_trust(options)
+    folder, kept = _received(options)
     for attempt in range(_ATTEMPTS):
         try:
             with open_store(path) as store:
                 if not store.has("receipts"):
                     return _found(subject, "subject.unknown", "a database without receipts", options, asked)
-                judgement = judge_store(store)
+                judgement = judge_store(store, received=kept)
+            if kept:
+                notes = (
+                    *judgement.notes,
+                    f"compared with {len(kept):,} receipts that {folder} received as they happened",
+                )
+                judgement = replace(judgement, notes=notes)
             return verdict_of(judgement, subject=subject, trust=trust, options=asked)
         except StorageError as error:
             if error.code == "foreign.unreadable":
@@ -78,6 +86,20 @@ def judge_store_file(path: Path, subject: str, options: Shared, asked: Options) 
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError
+
+
+def _received(options: Shared) -> tuple[Path | None, list[bytes]]:
+    """Return the ledger that is named or near, and the receipts of ctrlrun that it received as they happened."""
+    from ledger.live.ctrlrun import received  # noqa: PLC0415  what it loads would cost every other file
+    from ledger.storage.reader import Reader  # noqa: PLC0415  the same
+
+    try:
+        folder = options.folder()
+        return folder, [data for data, _ in received(Reader(folder))]
+    except LedgerError:
+        if options.ledger is not None:
+            raise
+        return None, []  # none is near, or what is near is none: there is nothing to compare with
 
 
 def _found(subject: str, code: str, message: str, options: Shared, asked: Options) -> Verdict:

@@ -210,6 +210,7 @@ _TABLE: Final = (
     Code("ctrlrun.place", 1, "A receipt says that it stands at another place than its row."),
     Code("ctrlrun.column", 1, "A column of the store does not say what the receipt beside it says."),
     Code("ctrlrun.columns_of_others", 3, "No row of the store has the columns of its receipt: they belong to other receipts."),
+    Code("ctrlrun.shorter", 1, "A receipt that a ledger received as it happened is not in the store."),
     Code("ctrlrun.no_receipt", 1, "An event or an effect says that an action was committed, and no receipt does."),
     Code("ctrlrun.no_event", 3, "A receipt says that an action was committed, and no event does."),
     Code("ctrlrun.events_of_others", 3, "The events of the store are about other actions than its receipts."),

@@ -471,12 +471,15 @@ def test_events_alone_prove_nothing_and_lost_numbers_are_named(made):
     assert "ctrlrun.events_missing" in codes(text_judged("\n".join(lines[:5] + lines[6:])))
 
 
-def test_a_single_receipt_is_a_chain_of_one_and_a_later_one_misses_those_before(made):
+def test_one_receipt_alone_stands_without_its_chain_whether_in_one_line_or_in_several(made):
     lines = sink(made).split("\n")
-    assert text_judged(lines[0]).exit == 3
-    assert breaks(text_judged(lines[4])) == [("missing", 1), ("link_broken", 5)]
-    pretty = json.dumps(json.loads(lines[0]), indent=2)
-    assert (text_judged(pretty).exit, text_judged(pretty).coverage.count) == (3, 1)
+    for text in (lines[0], lines[4], json.dumps(json.loads(lines[4]), indent=2)):
+        verdict = text_judged(text)
+        assert (verdict.exit, verdict.native.kind, verdict.coverage.count) == (3, "receipt", 1)
+        assert codes(verdict) == {"foreign.unchained", "foreign.unsigned"}
+    changed = lines[4].replace('"amount":2000', '"amount":2001')
+    assert codes(text_judged(changed)) >= {"ctrlrun.action_hash"}
+    assert breaks(text_judged(lines[4] + "\n" + lines[5])) == [("missing", 1), ("link_broken", 5)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ledger.errors import clip
-from ledger.members import TIME_PATTERN
+from ledger.times import TIME_PATTERN
 from verify.foreign.ctrlrun.hashes import action_hash_of
 from verify.foreign.ctrlrun.shape import misshape_of
 from verify.foreign.ctrlrun.words import DECISIONS, MEMBERS, PRUNE_ACTION, RESULTS

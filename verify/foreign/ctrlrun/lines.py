@@ -2,6 +2,8 @@
 
 | kind | a line of it |
 |---|---|
+| `receipt` | the whole file is one receipt document: it stands without its chain |
+| `anchor` | the whole file is what an anchor freezes |
 | `receipts` | a receipt document, as `JSONLEventSink` writes it and `ctrlrun receipts --json` prints it |
 | `rows` | a row of the table `receipts`: the document as text under `json`, with the columns that were dumped |
 | `events` | an event of a sink, or a row of the table `events` |
@@ -17,13 +19,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from ledger.errors import StorageError
 from verify.foreign import Judgement, Native, Recognised, strict
 from verify.foreign.ctrlrun.chain import Chain
 from verify.foreign.ctrlrun.document import faults_of, refusal_of
-from verify.foreign.ctrlrun.reading import Reading, read
+from verify.foreign.ctrlrun.reading import Reading, canonical_bytes, read
 from verify.foreign.ctrlrun.receipts import Receipts
 from verify.foreign.ctrlrun.store import judge_store
 from verify.foreign.ctrlrun.tables import RECEIPT_COLUMNS, EffectRow, EventRow, ReceiptRow, Row
@@ -40,6 +43,8 @@ _ROW_MARK: Final = re.compile(rb'\\"schema\\"\s*:\s*\\"(ctrlrun\.receipt/[A-Za-z
 _SQLITE: Final = b"SQLite format 3\0"
 _RECEIPTS_TABLE: Final = re.compile(rb'CREATE TABLE "?receipts"?\s*\(\s*receipt_id\b')
 _OF_RECEIPTS: Final = frozenset({"receipt_id", "action_hash", "arguments", "decision"})
+_ANCHOR: Final = "ctrlrun.anchor/v1"
+_ANCHOR_KINDS: Final = ("interval", "checkpoint")
 _UNKNOWN: Final = "unknown"
 _INSPECTION: Final = "ctrlrun.inspection/"
 
@@ -52,7 +57,8 @@ def recognise(data: bytes) -> Recognised | None:
         return Recognised("ctrlrun", "store", _UNKNOWN) if _RECEIPTS_TABLE.search(look) is not None else None
     whole = read(look)  # one document, printed over several lines or in one
     if whole.readable:
-        return _of_value(whole.value)
+        found = _of_value(whole.value)
+        return replace(found, kind="receipt") if found is not None and found.kind == "receipts" else found
     for line in strict.lines(look):
         reading = read(line.data)
         found = _of_value(reading.value) if reading.readable else _of_marks(line.data)
@@ -70,6 +76,8 @@ def _of_value(value: object) -> Recognised | None:
         if schema.startswith(RECEIPT_PREFIX):
             return Recognised("ctrlrun", "receipts", schema) if value.keys() & _OF_RECEIPTS else None
         return Recognised("ctrlrun", "inspection" if schema.startswith(_INSPECTION) else "report", schema)
+    if value.get("domain") == _ANCHOR and value.keys() == {"domain", "hash", "kind", "seq"}:
+        return Recognised("ctrlrun", "anchor", _ANCHOR)
     text = value.get("json")
     if type(text) is str and value.keys() & {"seq", "receipt_id"}:
         inner = _of_value(read(text.encode("utf-8", "surrogatepass")).value)
@@ -100,8 +108,10 @@ def judge_lines(data: bytes, found: Recognised) -> Judgement:
             return _judge_events(data)
         case "store":
             return _judge_store_bytes(data, found)
-        case "inspection":
-            return _judge_inspection(data, found)
+        case "receipt" | "inspection":
+            return _judge_alone(data, found)
+        case "anchor":
+            return _judge_anchor(data, found)
         case _:
             return _judge_report(found)
 
@@ -123,11 +133,7 @@ def _judge_receipts(data: bytes) -> Judgement:
     report = Report()
     report.expect("chain", "head", "documents", "action hashes", "places")
     receipts = Receipts(report, Chain(), lambda value, seq: None)  # noqa: ARG005  nobody is told
-    one = read(data)
-    if type(one.value) is dict and data.strip(b" \t\r\n").count(b"\n"):
-        texts = [(1, data)]
-    else:
-        texts = [(line.number, line.data) for line in strict.lines(data)]
+    texts = [(line.number, line.data) for line in strict.lines(data)]
     placed: list[tuple[int, int, bytes]] = []
     for number, text in texts:
         seq = _place_of(read(text))
@@ -236,27 +242,46 @@ def _judge_events(data: bytes) -> Judgement:
     return Judgement(native, report, Coverage(0, len(numbers), len(numbers)))
 
 
-def _judge_inspection(data: bytes, found: Recognised) -> Judgement:
-    """Return the judgement on one action as ctrlrun printed it: the receipt in it stands without its chain."""
+def _judge_alone(data: bytes, found: Recognised) -> Judgement:
+    """Return the judgement on one receipt, by itself or as part of what ctrlrun printed of an action."""
     report = Report()
+    report.expect("documents", "action hashes")
     reading = read(data)
     if reading.fault is not None:
         report.find("documents", reading.fault.code, message=reading.fault.message)
-    receipt = reading.value.get("receipt") if type(reading.value) is dict else None
+    value = reading.value if type(reading.value) is dict else {}
+    receipt = value if found.kind == "receipt" else value.get("receipt")
     count = int(type(receipt) is dict)
     if type(receipt) is dict:
         refusal = refusal_of(receipt)
         if refusal is not None:
             report.find("documents", "foreign.malformed", where="receipt", message=refusal)
+        elif canonical_bytes(receipt) is None:
+            said = "holds a number that is no integer, or half a surrogate pair"
+            report.find("documents", "foreign.malformed", where="receipt", message=said)
         for code, message in faults_of(receipt, plain=False):
             name = "action hashes" if code == "ctrlrun.action_hash" else "documents"
             report.find(name, code, where="receipt", message=message)
         report.ran("documents")
         report.ran("action hashes")
-    report.find("chain", "foreign.unchained", message="a printed receipt stands without its chain")
+    report.find("chain", "foreign.unchained", message="one receipt stands without its chain")
     report.find("signature", "foreign.unsigned", message="nobody's signature says whose receipt this is")
-    native = Native("ctrlrun", found.kind, found.version, "unverifiable", found.kind, (), 0)
+    native = Native("ctrlrun", found.kind, found.version, "unverifiable", "unchained", (), 0)
     return Judgement(native, report, Coverage(0, count, count))
+
+
+def _judge_anchor(data: bytes, found: Recognised) -> Judgement:
+    """Return the judgement on what an anchor freezes: whether it is true, only the store that it is about can show."""
+    report = Report()
+    value = read(data).value
+    kinds = type(value.get("seq")) is int and type(value.get("hash")) is str and value.get("kind") in _ANCHOR_KINDS
+    if kinds:
+        report.ran("documents")
+    else:
+        report.find("documents", "foreign.malformed", message="no place, hash and kind")
+    report.find("chain", "foreign.unchained", message="an anchor stands without the chain that it froze")
+    native = Native("ctrlrun", "anchor", found.version, "unverifiable", "anchor", (), 0)
+    return Judgement(native, report, Coverage(0, 1, 1))
 
 
 def _judge_report(found: Recognised) -> Judgement:

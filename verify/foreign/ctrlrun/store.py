@@ -5,6 +5,7 @@ Source: docs/how-to/ctrlrun.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ledger.errors import clip
@@ -14,6 +15,7 @@ from verify.foreign.ctrlrun.chain import Chain, Hash, Head
 from verify.foreign.ctrlrun.columns import Columns
 from verify.foreign.ctrlrun.prune import Prune
 from verify.foreign.ctrlrun.receipts import Receipts
+from verify.foreign.ctrlrun.received import Received
 from verify.foreign.ctrlrun.reconcile import Reconciliation
 from verify.foreign.ctrlrun.tables import ReceiptRow, Tables, integer, text
 from verify.foreign.ctrlrun.words import GENESIS
@@ -22,10 +24,13 @@ from verify.report import Coverage, Report
 __all__ = ["judge_store"]
 
 
-def judge_store(tables: Tables, *, kind: str = "store") -> Judgement:
+def judge_store(tables: Tables, *, kind: str = "store", received: Iterable[bytes] = ()) -> Judgement:
     """Return the judgement on a store.
 
-    `kind` is `store`, or `rows` where only the rows of `receipts` are at hand, so that no head ends them.
+    Args:
+        tables: the store.
+        kind: `store`, or `rows` where only the rows of `receipts` are at hand, so that no head ends them.
+        received: receipts of this or of any other store, as a ledger received them: those of this one must be in it.
     """
     report = Report()
     report.expect("chain", "head", "documents", "action hashes", "places", "columns")
@@ -38,10 +43,13 @@ def judge_store(tables: Tables, *, kind: str = "store") -> Judgement:
         prune.receipt(value, seq)
 
     receipts, columns = Receipts(report, Chain(checkpoint), seen), Columns(tables.columns)
+    outside = Received(received, checkpoint)
     count = 0
     for row in tables.receipts():
         count += 1
         _take(row, count, receipts, anchors, columns, hashed="hash" in tables.columns)
+        if outside:
+            outside.place(receipts.chain)
     chain = receipts.chain
     if kind == "rows":
         report.find("head", "foreign.end_unknown", message="no head is at hand: rows cut off the end leave no trace")
@@ -52,6 +60,7 @@ def judge_store(tables: Tables, *, kind: str = "store") -> Judgement:
     native = receipts.finish(kind)
     columns.finish(report)
     anchors.finish(report)
+    outside.finish(report)
     prune.finish(report)
     for fault in tables.faults:
         report.find("store", "foreign.unreadable", message=fault)

@@ -461,8 +461,17 @@ def test_keys_of_an_imported_document_are_its_own():
     attempt(made, run, 1, "committed")
     source = Source(document=ASKING.digest, format="ctrlrun.receipt/v7")
     attempt(made, run, 1, source=source)
-    attempt(made, run, 2, key_="other", source=source)
-    assert made.codes() == ["effect.attempt"]
+    assert made.codes() == []
+
+
+def test_the_first_attempts_of_a_foreign_effect_may_stand_elsewhere_and_later_ones_are_counted_on():
+    source = Source(document=ASKING.digest, format="ctrlrun.receipt/v7")
+    for second, codes in ((3, []), (4, ["effect.attempt"])):
+        made = chain()
+        run = made.opening()
+        attempt(made, run, 2, "failed", "act.not_executed", source=source)
+        attempt(made, run, second, source=source)
+        assert made.codes() == codes
 
 
 def test_the_first_breach_is_the_one_that_is_named():

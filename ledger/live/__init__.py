@@ -1,0 +1,1 @@
+"""Other systems at work, recorded as it happens."""
