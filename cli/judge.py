@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from cli.beside import with_counter_seals
 from cli.conflict import constructive_path, keep_conflict, keyring_of, with_heads
@@ -25,6 +25,9 @@ from verify.bundle import verify_bundle
 from verify.options import Options
 from verify.pins import trust_used
 from verify.report import Check, CheckStatus, Coverage, Verdict
+
+if TYPE_CHECKING:
+    from verify.rules import RuleSources
 
 __all__ = [
     "FILE_MAX_BYTES",
@@ -76,11 +79,20 @@ def _judge_bundle(folder: Path, reader: Reader, bundle: Bundle, options: Shared,
             options=asked,
             whole_ledger=True,
             stored=ArtifactStore(folder).inspect if asked.artifacts else None,
+            document_of=lambda name: _sources(folder).document_of(name),
+            arguments_of=lambda intent: _sources(folder).arguments_of(intent),
         )
 
     verdict = with_heads(judge(memory), judge, asked)
     kept = keep(verdict, memory, folder, options, asked)
     return remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=folder)
+
+
+def _sources(folder: Path) -> RuleSources:
+    """Return what rules are re-proved with besides receipts: asked for where a run has rules, and loaded then."""
+    from cli.rules import sources_of  # noqa: PLC0415
+
+    return sources_of(folder, None)
 
 
 def judge_file(data: bytes, subject: str, options: Shared, asked: Options) -> Verdict:

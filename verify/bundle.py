@@ -10,18 +10,19 @@ Source: docs/spec/bundles.md, docs/reference/verdicts.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ledger.bundle import Bundle, Item, parse_range
+from ledger.canonical import JsonValue
 from ledger.checkpoint import Head, head_of, open_head
 from ledger.digest import digest
 from ledger.entry import Entry, parse_entry
 from ledger.envelope import RECEIPT_TYPE, Envelope, parse_envelope, verify_seal
 from ledger.errors import FormatError, LedgerError, UnknownFormatError, clip
 from ledger.facts import Facts
-from ledger.receipt import Header, Key
+from ledger.receipt import Header, Intent, Key
 from ledger.words import SEALED_KINDS
 from verify.branch import Branch, Leaf
 from verify.carried import StoredLook, check_artifacts, check_stored, erasures_at, references_of
@@ -68,6 +69,8 @@ def verify_bundle(
     options: Options = Options(),  # noqa: B008  frozen
     whole_ledger: bool = False,
     stored: StoredLook | None = None,
+    document_of: Callable[[str], bytes | None] | None = None,
+    arguments_of: Callable[[Intent], Mapping[str, JsonValue] | None] | None = None,
 ) -> Verdict:
     """Return the verdict on the subject of a bundle.
 
@@ -79,8 +82,11 @@ def verify_bundle(
         options: what is asked for.
         whole_ledger: whether the head is the newest of a ledger that is at hand, which must not be shorter than remembered.
         stored: says what is stored of artifacts beside a ledger that is at hand; asked for those that are not carried.
+        document_of: digest -> bytes of a document beside a ledger that is at hand; asked for those that are not carried.
+        arguments_of: intent -> all arguments of its act, from there too.
     """
     judge = _Judge(bundle, Report(), trust, options, whole_ledger=whole_ledger, stored=stored)
+    judge.document_of, judge.arguments_of = document_of, arguments_of
     return judge.verdict(memory, consistency)
 
 
@@ -103,6 +109,8 @@ class _Judge:
         self._options = options
         self._whole_ledger = whole_ledger
         self._stored = stored
+        self.document_of: Callable[[str], bytes | None] | None = None
+        self.arguments_of: Callable[[Intent], Mapping[str, JsonValue] | None] | None = None
         self._head: Head | None = None
         self._keyring: Keyring | None = None
         self._keyring_indices: list[int] = []
@@ -427,10 +435,13 @@ class _Judge:
             self._report,
             [self._rows[id_] for id_ in sorted(self._tree, key=lambda id_: self._leaves[id_].index)],
             self._document,
+            self.arguments_of or (lambda _: None),
         )
 
     def _document(self, name: str) -> bytes | None:
         data = next((each.data for each in self._bundle.artifacts if each.digest == name), None)
+        if data is None and self.document_of is not None:
+            data = self.document_of(name)
         return data if data is not None and digest(data) == name else None
 
     def _check_range(self, span: tuple[int, int], items: list[_Shown]) -> tuple[Covered, tuple[str, ...]]:

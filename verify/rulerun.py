@@ -5,10 +5,11 @@ Source: docs/spec/rules/README.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ledger.receipt import Opening, Outcome, parse_receipt
+from ledger.canonical import JsonValue
+from ledger.receipt import Intent, Opening, Outcome, parse_receipt
 from ledger.rules.breach import Breach, Finding
 from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.policy_replay import PolicyReplay
@@ -36,7 +37,12 @@ class RuleRow(NamedTuple):
     time: bytes
 
 
-def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[str], bytes | None]) -> None:
+def replay_run(
+    report: Report,
+    rows: Sequence[RuleRow],
+    document_of: Callable[[str], bytes | None],
+    arguments_of: Callable[[Intent], Mapping[str, JsonValue] | None] = lambda _: None,
+) -> None:
     """Replay budgets, policies and runbooks over the receipts of one whole run, in chain order, and report what they show.
 
     Approvals, evaluations, grants, effects and the budgets of runs above it stand elsewhere in the ledger, and so may the
@@ -45,7 +51,8 @@ def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[s
     Args:
         report: takes the findings.
         rows: all receipts of the run and of the runs inside it.
-        document_of: digest -> bytes of a policy document, where it is at hand.
+        document_of: digest -> bytes of a policy or a policy envelope, where it is at hand.
+        arguments_of: intent -> all arguments of its act, where they are at hand.
     """
     linked = any(each in row.payload for row in rows for each in _LINKED)
     if not any(each in row.payload for row in rows for each in _EXPLICIT):
@@ -54,7 +61,7 @@ def replay_run(report: Report, rows: Sequence[RuleRow], document_of: Callable[[s
         else:
             report.ran(NAME, 0)
         return
-    budgets, policies = BudgetReplay(), PolicyReplay(document_of, lambda _: None)
+    budgets, policies = BudgetReplay(), PolicyReplay(document_of, arguments_of)
     runbooks = RunbookReplay(document_of)
     opened: set[str] = set()
     open_ended = nested = False

@@ -187,6 +187,7 @@ def test_a_runbook_is_checked_before_it_starts_and_reported_afterwards(user):
     assert report.exit == 0, report.err
     assert [each["class"] for each in report.json["deviations"]] == ["out-of-scope-tool"]
     assert (report.json["terminal"], report.json["incomplete"]) == ("stop", False)
+    assert user("verify", said[-1]["receipt"]).exit == 0
     assert user("verify", "--all").exit == 0
 
 

@@ -15,7 +15,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("record-a-command", "budget", "hook", "approve", "erase", "report", "ask-with-sql", "record-from-python", "recover-a-run", "verify-somebody-elses-ledger", "axlr", "runx", "notarize")
+PAGES = (
+    "record-a-command",
+    "budget",
+    "hook",
+    "approve",
+    "erase",
+    "report",
+    "ask-with-sql",
+    "record-from-python",
+    "recover-a-run",
+    "verify-somebody-elses-ledger",
+    "axlr",
+    "runx",
+    "notarize",
+)
 BLOCK = re.compile(
     r"(?:^`(?P<name>[a-z_]+\.py)`:\n\n)?^```(?P<kind>console|python)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
 )

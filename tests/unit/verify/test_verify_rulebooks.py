@@ -297,14 +297,20 @@ def test_an_envelope_that_is_not_at_hand_is_exit_3():
 # Bundles, stretches judged apart, and states to go on from.
 
 
-def test_the_bundle_of_a_whole_run_shows_that_it_left_its_runbook():
-    for tool, exit_, expected in (("db.read", 3, ["runbook.absent"]), ("shell", 3, ["runbook.absent"])):
-        ledger = Recorder()
-        ledger.supervised()
-        ledger.use("count", tool)
-        ledger.finish(status="incomplete", reason="run.terminal_not_reached")
-        verdict = verify_bundle(ledger.bundle(ledger.rows[-1].id), trust=ledger.trust(), memory=ledger.notes[-1])
-        assert (verdict.exit, codes(verdict)) == (exit_, expected)
+@pytest.mark.parametrize(("tool", "exit_", "code"), [("db.read", 0, None), ("shell", 6, "runbook.undeclared_tool")])
+def test_the_bundle_of_a_whole_run_shows_that_it_left_its_runbook_where_its_envelope_is_at_hand(tool, exit_, code):
+    ledger = Recorder()
+    ledger.supervised()
+    ledger.use("count", tool)
+    ledger.finish(status="incomplete", reason="run.terminal_not_reached")
+    bundle = ledger.bundle(ledger.rows[-1].id)
+    given = {"trust": ledger.trust(), "memory": ledger.notes[-1]}
+    verdict = verify_bundle(bundle, document_of=DOCUMENTS.get, **given)
+    assert (verdict.exit, codes(verdict)) == (exit_, [code] if code else [])
+    alone = verify_bundle(bundle, **given)
+    assert (alone.exit, codes(alone)) == (3, ["runbook.absent"])
+    lying = verify_bundle(bundle, document_of=lambda _: b"{}", **given)
+    assert (lying.exit, codes(lying)) == (3, ["runbook.absent"])
 
 
 def recorded(tool):
