@@ -80,6 +80,9 @@ def notarize(
     ] = None,
     pending: Annotated[bool, typer.Option("--pending", help="Send again what waits for a notary.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="Only list what waits, and for how long.")] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Send nothing: drop what waits, of REF and --notary where they are given.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -97,6 +100,8 @@ def notarize(
     """
     options = shared(context, ledger, json=json, trust=trust)
     _refuse_mixture(reference, head=head, pending=pending, list_=list_, full=full, publish=publish, output=output)
+    if forget and (head or pending or list_ or full or publish or output is not None or timestamp is not None):
+        raise typer.BadParameter("goes with REF and --notary only", param_hint="--forget")
     folder = options.folder()
     origin = Reader(folder).header().ledger
     queue = queue_of(options.places, origin)
@@ -105,7 +110,10 @@ def notarize(
         if options.json:
             print_json(waiting_value(waiting))
         else:
-            print_waiting(waiting)
+            print_waiting(waiting, options)
+        return
+    if forget:
+        _forget(queue, None if reference is None else _receipt(folder, reference), notary, options)
         return
     believed = read_trust(options)
     stamped = None if timestamp is None else stamp(folder, timestamp, believed)
@@ -150,6 +158,22 @@ def _receipt(folder: Path, reference: str) -> str:
     if b'"kind":"opening"' in reader.get(id_).envelope.payload:
         say("this run is open: its opening is sealed, and nothing that follows it")
     return id_
+
+
+def _forget(queue: Queue, receipt: str | None, notary: Sequence[str], options: Shared) -> None:
+    """Drop what waits, all of it or what is about a receipt or for a notary, and say what that was."""
+    urls = {_plain(url) for url in notary}
+    dropped = [each for each in queue.all() if (not urls or each.url in urls) and receipt in {None, each.receipt}]
+    for each in dropped:
+        queue.done(each)
+    if options.json:
+        print_json({"forgotten": waiting_value(dropped)["pending"]})
+        return
+    for each in dropped:
+        what = "the newest head" if each.receipt is None else short(each.receipt)
+        typer.echo(f"forgotten     {what}  at {escape(each.url)}")
+    if not dropped:
+        say("nothing waits for a notary")
 
 
 def _plain(url: str) -> str:
@@ -264,7 +288,7 @@ def _print(done: Sequence[_Done], stamped: Stamped | None, queue: Queue, options
     for each in done:
         match each.found:
             case Sealed():
-                _print_sealed(each.found, options)
+                _print_sealed(each.found, each.line.url, options)
             case Cosigned():
                 _print_cosigned(each.found)
             case None:
@@ -272,10 +296,10 @@ def _print(done: Sequence[_Done], stamped: Stamped | None, queue: Queue, options
     if drained and not done and not waiting:
         say("nothing waits for a notary")
     if waiting:
-        print_waiting(waiting)
+        print_waiting(waiting, options)
 
 
-def _print_sealed(found: Sealed, options: Shared) -> None:
+def _print_sealed(found: Sealed, url: str, options: Shared) -> None:
     seal = found.seal
     typer.echo(f"counter-seal  {short(seal.receipt)}  by {escape(seal.notary)} at {seal.issued_at}")
     typer.echo(f"              entry {seal.entry_index} of {escape(seal.origin)}, size {seal.size}, {seal.mode}")
@@ -287,7 +311,9 @@ def _print_sealed(found: Sealed, options: Shared) -> None:
     if not found.pinned:
         to = f" --trust {escape(str(options.trust))}" if options.trust is not None else ""
         say("\nnobody vouches for this notary's key yet. Compare it with the notary's operator, then pin it:")
-        say(f"  {program_name()} trust add {escape(seal.notary)} --role notary --key {seal.key}{to}")
+        say(
+            f"  {program_name()} trust add {escape(seal.notary)} --role notary --key {seal.key} --url {escape(url)}{to}"
+        )
 
 
 def _print_cosigned(found: Cosigned) -> None:

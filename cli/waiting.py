@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import typer
 
-from cli.options import program_name
+from cli.options import Shared, program_name
 from cli.text import escape, say, short
 from ledger.storage.clock import now
 from ledger.storage.places import Places
@@ -28,7 +29,7 @@ def waiting_value(waiting: Sequence[Pending]) -> dict[str, Any]:
     return {"pending": [_value(each) for each in waiting]}
 
 
-def print_waiting(waiting: Sequence[Pending]) -> None:
+def print_waiting(waiting: Sequence[Pending], options: Shared) -> None:
     """Print what waits, and for how long."""
     if not waiting:
         say("nothing waits for a notary")
@@ -37,7 +38,8 @@ def print_waiting(waiting: Sequence[Pending]) -> None:
         what = "the newest head" if each.receipt is None else short(each.receipt)
         tried = f"tried {each.attempts} times, {each.last}" if each.attempts else "not sent yet"
         typer.echo(f"pending       {what}  for {waited(each)}  at {escape(each.url)}  ({tried})")
-    say(f"send again with: {program_name()} notarize --pending")
+    at = f"-L {escape(shlex.quote(str(options.ledger)))} " if options.ledger is not None else ""
+    say(f"send again with: {program_name()} {at}notarize --pending")
 
 
 def waited(pending: Pending) -> str:

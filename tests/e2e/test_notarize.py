@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ledger.notarization import print_notarization
 from ledger.note import parse_note
 from notary.client import NotaryClient
 from tests.reference.answering import server
+from tests.reference.authority import OPENSSL
 from tests.reference.notaries import Notary, no_network, with_environment
 from tests.reference.people import Person, copy, cut
 from tests.reference.submissions import request
@@ -524,3 +526,43 @@ def test_the_documents_of_the_hosted_runx_notary_end_as_published(owner, shared)
         assert native["code"] == ("valid" if wanted["valid"] else "invalid")
     assert owner("verify", "--notary", documents / "05-no-notary-verification.json", "--notary-key", key).exit == 5
     assert owner("verify", "--notary", documents / "01-valid-direct.json").exit == 1
+
+
+def test_what_waits_can_be_forgotten_and_nothing_else_is(notary, url, folder, owner):
+    wrong = "rln_0000000000000000_" + "A" * 43
+    first = owner.open(folder).reader.at(0).entry.receipt
+    for what in ([first], ["latest"], ["--head"]):
+        done = notary.asked_by(
+            owner, "http://127.0.0.1:1" if what == ["--head"] else url, "-L", folder, "notarize", *what, token=wrong
+        )
+        assert done.exit in {2, 3}
+    waiting = ("--json", "-L", folder, "notarize", "--list")
+    assert len(owner(*waiting).json["pending"]) == 3
+    done = owner("--json", "-L", folder, "notarize", first, "--forget")
+    assert [each["receipt"] for each in done.json["forgotten"]] == [first]
+    assert owner("-L", folder, "notarize", "--forget", "--notary", "http://127.0.0.1:1").exit == 0
+    (left,) = owner(*waiting).json["pending"]
+    assert left["notary"] == url
+    assert owner("-L", folder, "notarize", "--forget", "--head").exit == 2
+    assert "forgotten" in owner("-L", folder, "notarize", "--forget").out
+    assert owner(*waiting).json["pending"] == []
+
+
+@pytest.mark.skipif(OPENSSL is None, reason="openssl makes the certificate, and is not installed")
+def test_over_https_the_certificate_is_verified(notary, folder, owner, tmp_path):
+    subprocess.run(
+        [OPENSSL, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-keyout", tmp_path / "tls.key", "-out", tmp_path / "tls.pem", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    other = Notary.made(tmp_path / "tls", "tls.example.org")
+    service = other.served("--certificate", str(tmp_path / "tls.pem"), "--certificate-key", str(tmp_path / "tls.key"))
+    try:
+        assert service.url.startswith("https://")
+        done = other.asked_by(owner, service.url, "-L", folder, "notarize")
+        assert (done.exit, "CERTIFICATE_VERIFY_FAILED" in done.err) == (3, True)
+        token = {"LEDGER_NOTARY_TOKEN": other.token, "SSL_CERT_FILE": str(tmp_path / "tls.pem")}
+        assert with_environment(owner, token, "-L", folder, "notarize", "--pending").exit == 0
+    finally:
+        service.stop()
