@@ -48,6 +48,7 @@ _HOMES: Final = {
     "notarize": "notarize",
     "notary": "notary",
     "report": "report",
+    "export": "export",
     "sql": "sql",
     "index": "index",
     "restore": "restore",

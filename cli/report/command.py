@@ -6,18 +6,15 @@ import re
 import shlex
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from cli.beside import counter_seal_lines, counter_seals_of
-from cli.judge import judge_error, judge_receipt
 from cli.kept import Kept
 from cli.options import Shared, program_name
-from cli.refs import closing_of, resolve_run
 from cli.report.build import Builder
-from cli.report.collect import collect_run, collect_since
 from cli.report.model import Page
 from cli.report.page import render_page
+from cli.reported import collect
 from cli.times import parse_moment
 from ledger.errors import LedgerError
 from ledger.members import Artifact
@@ -26,7 +23,6 @@ from ledger.rules.budget import Budget
 from ledger.storage.clock import now
 from ledger.storage.ledger import Ledger
 from ledger.version import VERSION
-from verify.options import Options
 from verify.report import Verdict
 
 __all__ = ["Made", "Wanted", "render"]
@@ -68,17 +64,11 @@ def render(wanted: Wanted, options: Shared) -> Made:
     opened = Ledger.open(folder, places=options.places)
     made_at = now()
     at = shlex.join([program_name(), *(("-L", str(folder)) if options.ledger is not None else ())])
+    found, verdict = collect(wanted.reference, wanted.since, options)
     if wanted.since is not None:
-        moment = parse_moment(wanted.since, now=made_at)
-        found = collect_since(opened.reader, moment)
-        verdict = _judge_ledger(folder, options)
-        title, commands = f"Runs since {moment}", _ledger_commands(at)
+        title, commands = f"Runs since {parse_moment(wanted.since, now=made_at)}", _ledger_commands(at)
     else:
-        run = resolve_run(opened, wanted.reference or "latest")
-        found = collect_run(opened.reader, run)
-        closing = closing_of(opened.reader, run)
-        verdict = _judge_run(folder, run if closing is None else closing.entry.receipt, options)
-        title, commands = "", _run_commands(at, run)
+        title, commands = "", _run_commands(at, found.roots[0])
     builder = Builder(
         found,
         condition=cache(lambda digest, index: _kept(opened).condition(digest, index=index)),
@@ -106,22 +96,6 @@ def render(wanted: Wanted, options: Shared) -> Made:
 @cache
 def _kept(opened: Ledger) -> Kept:
     return Kept(opened.folder)
-
-
-def _judge_run(folder: Path, receipt: str, options: Shared) -> Verdict:
-    try:
-        return judge_receipt(folder, receipt, options, Options())
-    except LedgerError as error:
-        return judge_error(error, receipt, options, Options())
-
-
-def _judge_ledger(folder: Path, options: Shared) -> Verdict:
-    from cli.whole import judge_ledger  # noqa: PLC0415  what it loads would cost a report on one run
-
-    try:
-        return judge_ledger(folder, options, Options())
-    except LedgerError as error:
-        return judge_error(error, str(folder), options, Options())
 
 
 def _breaches(verdict: Verdict) -> dict[int, str]:

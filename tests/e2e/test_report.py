@@ -251,6 +251,24 @@ def test_an_ambiguous_act_says_how_it_was_resolved(owner, folder):
     assert "it happened, found by ann" in seen.said
 
 
+def test_a_resolution_that_was_altered_is_not_shown_under_a_good_verdict(owner, folder):
+    with owner.open(folder) as ledger:
+        with ledger.run("work") as run, pytest.raises(TimeoutError), run.call("pay", effect_key="pay:1") as call:
+            raise TimeoutError
+        resolution = Resolution(
+            **common(ledger), run=run.id, intent=call.intent, happened="happened", resolved_by="ann"
+        )
+        ledger.append(ledger.seal(resolution))
+    _, seen = page_of(owner, folder)
+    assert "linked receipts ok 1" in seen.said
+    (journal,) = (folder / "journal").iterdir()
+    journal.write_bytes(journal.read_bytes().replace(b'"resolved_by":"ann"', b'"resolved_by":"eve"'))
+    # The run's own tree is as it was, so only the receipt beside it tells.
+    assert owner("-L", folder, "verify", run.id).exit == 0
+    _, seen = page_of(owner, folder, exit_=1)
+    assert "Does not hold" in seen.said
+
+
 def test_an_open_run_is_shown_as_it_stands_and_the_page_says_what_is_not_established(owner, folder):
     ledger = owner.open(folder)
     run = ledger.run("still going")
