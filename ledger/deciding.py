@@ -146,7 +146,7 @@ class _Deciding:
         positions = ledger.commit(build)
         if blocked is None:
             if recorder.limited:
-                Spending.of(ledger).tell(recorder.root, positions[-1].receipt, intent)
+                Spending.of(ledger).tell(recorder.root, positions[-1], intent)
             return Admitted(positions[-1].receipt, intent.effect, self.limited)
         if positions:
             blocked.decision = positions[-1].receipt

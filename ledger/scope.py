@@ -539,7 +539,7 @@ class Call(Scope):
             error.hint = error.hint or f"the act {self.act.name!r} is ambiguous: its outcome is not recorded"
             raise
         if recorder.limited and outcome is not None:
-            Spending.of(recorder.ledger).tell(recorder.root, self.outcome.receipt, outcome)
+            Spending.of(recorder.ledger).tell(recorder.root, self.outcome, outcome)
         self._parent._adopt(self.outcome.receipt)
 
     async def __aenter__(self) -> Self:

@@ -26,13 +26,12 @@ from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of
 from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.errors import BudgetError
 from ledger.storage.cursor import Cursor
-from ledger.storage.ledger import Ledger
+from ledger.storage.ledger import Ledger, Position
 from ledger.storage.reader import Reader
 from ledger.words import Basis, Reason
 
 __all__ = ["Spending", "budget_of", "charges_of", "limits_of", "root_of"]
 
-_RECEIPT: Final = b'"receipt":"'
 _RESOLUTION: Final = b'"kind":"resolution"'
 _FEW_RUNS: Final = 32
 """A tree of more runs parses every line instead of looking for the ids of its runs."""
@@ -85,16 +84,29 @@ class _Tree:
     runs: set[str] = field(default_factory=set)
     names: tuple[bytes, ...] = field(init=False)
     """The ids of its runs as they stand in lines."""
-    told: dict[bytes, tuple[str, Receipt]] = field(default_factory=dict)
-    """What this process recorded itself, by its id as it stands in its line."""
+    next: int = 0
+    """The index of the first entry that is not taken yet."""
+    told: dict[int, tuple[str, Receipt]] = field(default_factory=dict)
+    """What this process recorded itself, by index: it need not be read."""
 
     def __post_init__(self) -> None:
         self.names = (self.root.encode("ascii"),)
 
+    def catch_up(self, size: int) -> None:
+        """Take the entries up to, not including, `size`."""
+        while self.next < size and (told := self.told.pop(self.next, None)) is not None:
+            self.replay.see(self.next, *told)
+            self.next += 1
+        if self.next < size:
+            self.cursor.advance(size, self.see)
+            self.told = {index: told for index, told in self.told.items() if index >= size}
+
     def see(self, index: int, line: bytes) -> None:
-        """Take an entry; those of other trees are passed over."""
-        start = line.find(_RECEIPT) + len(_RECEIPT)
-        told = self.told.pop(line[start : start + 71], None) if self.told else None
+        """Take an entry; those taken before and those of other trees are passed over."""
+        if index < self.next:
+            return
+        self.next = index + 1
+        told = self.told.pop(index, None)
         if told is not None:
             self.replay.see(index, *told)
             return
@@ -169,18 +181,18 @@ class Spending:
         """Drop a tree whose outermost run is closed."""
         self._trees.pop(root, None)
 
-    def tell(self, root: str, id_: str, receipt: Receipt) -> None:
+    def tell(self, root: str, position: Position, receipt: Receipt) -> None:
         """Take what this process recorded in a tree of runs, so that it need not be read again; it must be durable."""
         tree = self._trees.get(root)
         if tree is not None:
-            tree.told[id_.encode("ascii")] = id_, receipt
+            tree.told[position.index] = position.receipt, receipt
 
     def _caught_up(self, root: str, size: int) -> BudgetReplay:
         tree = self._trees.get(root)
         if tree is None:
             tree = self._trees[root] = _Tree(Cursor(self._folder, self._reader.get(root)), root)
         try:
-            tree.cursor.advance(size, tree.see)
+            tree.catch_up(size)
         except BaseException:
             del self._trees[root]
             raise
