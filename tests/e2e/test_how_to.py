@@ -27,6 +27,7 @@ PAGES = (
     "recover-a-run",
     "verify-somebody-elses-ledger",
     "axlr",
+    "ctrlrun",
     "runx",
     "notarize",
 )
