@@ -27,10 +27,12 @@ from ledger.arguments import ArgumentsError
 from ledger.canonical import MAX_INTEGER, JsonObject, JsonValue
 from ledger.errors import LedgerError, clip
 from ledger.members import Adapter, Artifact, Charge
+from ledger.opening_book import read_book
 from ledger.oversight import bound_of
 from ledger.receipt import Intent, Outcome, parse_receipt
 from ledger.refusals import Blocked, Waiting
 from ledger.rules.amounts import read_amounts
+from ledger.rules.policy_file import read_policy
 from ledger.run import Run, RunOptions
 from ledger.running_book import Ending, end_step
 from ledger.scope import Scope
@@ -172,6 +174,7 @@ class Hook:
 
     def _before(self, event: Event) -> HookAnswer:
         run = self._run(event)
+        self._refuse_other(run)
         scope: Scope = run
         if bound_of(run._recorder).own:
             block = run.step(event.step or run.due() or "none")
@@ -187,7 +190,7 @@ class Hook:
         return HookAnswer("allow", run.id, call.intent)
 
     def _after(self, event: Event) -> HookAnswer:
-        run = self._run(event)
+        run = self._begun(event)
         recorder = run._recorder
         wanted = run.call(event.name, arguments=event.arguments)
         artifacts: tuple[Artifact, ...] = ()
@@ -245,7 +248,7 @@ class Hook:
         return named[0] if len(named) == 1 else None
 
     def _end_step(self, event: Event) -> HookAnswer:
-        run = self._run(event)
+        run = self._begun(event)
         recorder, step = run._recorder, event.step or run.due() or "none"
         block = run.step(step)
         if event.observation is not None:
@@ -292,6 +295,41 @@ class Hook:
             return self._attached(name, first)
         self._runs[name] = started
         return started
+
+    def _begun(self, event: Event) -> Run:
+        """Return the run of a session that has begun; what comes after a call opens none."""
+        name = self._name(event)
+        found = self._runs[name].id if name in self._runs else self._open(name)
+        if found is None:
+            raise ArgumentsError("hook: no call of this session was admitted")
+        return self._attached(name, found)
+
+    def _refuse_other(self, run: Run) -> None:
+        """Raise where a session was opened under less than is asked for now: what is asked for would not be held.
+
+        Raises:
+            ArgumentsError: another policy, grant or runbook, or other limits.
+        """
+        given, opening = self._options, run.opening
+        policy, book, limits = given.get("policy"), given.get("runbook"), tuple(given.get("limits", ()))
+        asked: list[tuple[str, object, object]] = []
+        if policy is not None:
+            asked.append(("policy", read_policy(policy).digest, opening.policy))
+        if given.get("grant") is not None:
+            asked.append(("grant", given.get("grant"), opening.grant))
+        if limits:
+            asked.append(("limits", limits, opening.limits))
+        if book is not None:
+            said = opening.runbook
+            held = None if said is None else (said.envelope, said.profile.value, said.ceiling.value)
+            wanted = (read_book(book)[0].digest, given.get("profile", "R2"), given.get("risk_ceiling", "write"))
+            asked.append(("runbook", wanted, held))
+        for what, expected, found in asked:
+            if expected != found:
+                raise ArgumentsError(
+                    f"hook: this session was opened under another {what} than is asked for now",
+                    hint="end the session, or give each of its events the same options",
+                )
 
     def _attached(self, name: str, run: str) -> Run:
         if name not in self._runs:

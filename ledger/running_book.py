@@ -22,7 +22,7 @@ from ledger import canonical
 from ledger.arguments import ArgumentsError
 from ledger.digest import digest
 from ledger.envelope import Envelope as Wrapped
-from ledger.errors import clip
+from ledger.errors import AdmissionError, clip
 from ledger.members import Artifact
 from ledger.opening_book import document_artifact, proposed
 from ledger.oversight import Deviated, Oversight
@@ -109,6 +109,7 @@ def end_step(recorder: Recorder, ending: Ending, adopt: Callable[[str], None]) -
 
     Raises:
         Waiting: nobody can tell whether it did what it should; a person is asked, and the step stays current.
+        AdmissionError: another process ended it meanwhile.
     """
     waiting: Waiting | None = None
     failed: Reason | None = None
@@ -118,6 +119,10 @@ def end_step(recorder: Recorder, ending: Ending, adopt: Callable[[str], None]) -
         nonlocal waiting, failed, criteria
         waiting, failed, made = None, None, list[Wrapped]()
         rule = _book(recorder, view)
+        if rule.enforces and rule.cursor.step != ending.step:
+            late = Oversight.of(recorder.ledger).caught_up(recorder, view.size).entry(recorder.id, ending.step)
+            if late is not None:
+                raise AdmissionError(f"step {ending.step!r}: somebody else ended it: {late.message}", code="step.ended")
         found = rule.envelope.steps.get(ending.step)
         if not ending.failed and found is not None and at_least(rule.profile, Profile.R2):
             verdict = None

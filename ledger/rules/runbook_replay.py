@@ -22,6 +22,7 @@ from ledger.rules.evaluation import ASSERTS, criteria_of
 from ledger.rules.policy_replay import DocumentOf
 from ledger.rules.profile import Coverage, at_least, coverage_of
 from ledger.rules.runbook import Envelope, parse_envelope
+from ledger.rules.runbook_derive import RUNBOOK_SCHEMA, derive
 from ledger.rules.runbook_start import Refusal, refusals
 from ledger.rules.step import Cursor, StepEnd, abort, at_terminal, enter, leave, move, scope
 from ledger.words import Profile, Reason, RunStatus
@@ -248,7 +249,19 @@ class RunbookReplay:
         if opening.document != envelope.document:
             message = f"document: got {opening.document}, its envelope was derived from {envelope.document}"
             return [Breach("runbook.other", index, message)]
+        if not self._is_derived(envelope):
+            return [Breach("runbook.other", index, "its policy envelope is not the one that its document comes to")]
         return []
+
+    def _is_derived(self, envelope: Envelope) -> bool:
+        """Return whether an envelope is what its document comes to, as far as that is at hand and is one that we derive from."""
+        data = self._document_of(envelope.document)
+        if data is None or RUNBOOK_SCHEMA.encode() not in data:
+            return True
+        try:
+            return derive(data).digest == envelope.digest
+        except RunbookError:
+            return False
 
     def _coverage(self, word: str) -> Coverage:
         try:

@@ -176,6 +176,32 @@ def test_an_end_that_nothing_began_is_not_recorded(ledger):
     assert receipts(ledger, "outcome") == []
 
 
+def test_a_session_that_was_opened_under_less_than_is_asked_for_now_admits_nothing(ledger):
+    client = Client(ledger)
+    assert client.before().decision == "allow"
+    client.after()
+    limits = (Limit(meter="tool_calls", limit=9),)
+    for options in (
+        {"policy": POLICY},
+        {"limits": limits},
+        {"grant": "sha256:" + "0" * 64},
+        {"runbook": json.dumps(ELEMENTS).encode()},
+    ):
+        other = Client(ledger, **options)
+        denied = other.before()
+        assert (denied.decision, "another" in denied.message) == ("deny", True)
+    client.end()
+    same = Client(ledger, fresh=True, policy=POLICY, limits=limits)
+    assert [same.before(arguments={"n": n}).decision for n in range(2)] == ["allow", "allow"]
+
+
+def test_what_comes_after_a_call_opens_no_session(ledger):
+    client = Client(ledger, policy=POLICY)
+    assert client.after().decision == "deny"
+    assert client.say(event="step-end", step="x").decision == "deny"
+    assert receipts(ledger, "opening") == []
+
+
 def test_sessions_are_runs_of_their_own(ledger):
     client = Client(ledger)
     runs = {client.before(session=name).run for name in ("a", "b", "a")}

@@ -11,6 +11,7 @@ import pytest
 from cli.rules import sources_of
 from ledger import Blocked, Deviated, Ledger, Refused, Waiting
 from ledger.arguments import ArgumentsError
+from ledger.errors import AdmissionError
 from ledger.opening_book import ROUTED
 from ledger.receipt import parse_receipt
 from ledger.rules.errors import RunbookError
@@ -101,6 +102,13 @@ def failing(scope, tool):
 def looked(step, observation):
     use(step, "db.read")
     step.observe(observation)
+
+
+def overtaken(step, other):
+    use(step, "db.read")
+    with other.step(step.name) as again:
+        again.observe({"rows": 1})
+    step.observe({"rows": 1})
 
 
 def drop(ledger, run, fail=False):
@@ -267,6 +275,16 @@ def test_steps_are_entered_in_their_order_only(ledger):
             pytest.fail("it was entered")
     assert rules(ledger) == "ok"
     assert [each["class"] for each in report(ledger, run.id)["deviations"]][:4] == ["out-of-order-step"] * 4
+
+
+def test_a_step_that_another_process_ended_is_not_ended_twice(ledger):
+    with begin(ledger) as run:
+        other = Ledger.open(ledger.folder, places=ledger.places).attach(run.id, approvers=trusting(ANN))
+        with pytest.raises(AdmissionError) as ended, run.step("count") as step:
+            overtaken(step, other)
+        assert ended.value.code == "step.ended"
+        assert run.due() == "drop"
+    assert rules(ledger) == "ok"
 
 
 def test_steps_of_a_runbook_do_not_nest(ledger):

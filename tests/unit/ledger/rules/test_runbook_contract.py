@@ -597,6 +597,19 @@ def test_a_run_under_another_document_than_its_envelope():
     assert made.codes() == ["runbook.other"]
 
 
+def test_an_envelope_that_is_not_what_its_document_comes_to():
+    for steps, codes in ((None, []), ({"tools": ["db.read", "mail.send"]}, ["runbook.other"])):
+        value = json.loads(book().data)
+        if steps is not None:
+            value["steps"]["count"].update(steps)
+        forged = envelope(steps=value["steps"])
+        made = BookChain(forged)
+        assert made.codes() == []
+        made.documents[forged.document] = json.dumps(ELEMENTS, sort_keys=True, separators=(",", ":")).encode()
+        made.start()
+        assert made.codes() == codes
+
+
 def test_an_envelope_that_is_not_there_or_cannot_be_read_is_a_doubt():
     made = BookChain()
     made.documents.clear()
