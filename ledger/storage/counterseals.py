@@ -31,6 +31,7 @@ from ledger.merkle import HashReader, consistency_proof
 from ledger.notarization import Notarization
 from ledger.note import NOTE_MAX_BYTES, Note, parse_note, print_note
 from ledger.storage.durable import make_folder, open_regular, replace, write_new
+from ledger.storage.lock import LedgerLock
 from ledger.storage.reader import Reader
 
 __all__ = ["NOTARY", "CounterSeals", "KeptHead", "attach", "carried_of_ledger", "cosigned"]
@@ -58,9 +59,9 @@ class KeptHead:
 
     @property
     def signers(self) -> frozenset[tuple[str, bytes]]:
-        """Name and key id of every line that is not the log's, and the digests of the tokens."""
+        """Name and key id of every line that is not the log's; one without a name stands for whoever timestamped it."""
         lines = {(each.name, each.key_id) for each in parse_note(self.note).signatures if each.name != self.head.origin}
-        return frozenset(lines | {("", sha256(token).digest()) for token in self.timestamps})
+        return frozenset(lines | ({("", b"")} if self.timestamps else set()))
 
 
 class CounterSeals:
@@ -109,10 +110,12 @@ class CounterSeals:
         """
         make_folder(self._heads)
         path = self._heads / f"{_stem(head_of(note))}.note"
-        before = path.read_bytes() if path.exists() else None
-        after = note if before is None else _joined(before, note)
-        if after != before:
-            replace(path, after, durable=True)
+        # Two notaries may answer two processes at once.
+        with LedgerLock(self._heads / "lock").hold():
+            before = path.read_bytes() if path.exists() else None
+            after = note if before is None else _joined(before, note)
+            if after != before:
+                replace(path, after, durable=True)
         return path
 
     def put_timestamp(self, note: bytes, token: bytes) -> Path:
@@ -122,24 +125,35 @@ class CounterSeals:
         _put(path, token)
         return path
 
-    def heads(self) -> list[KeptHead]:
-        """Return the heads that were kept, the smallest first; what is no head is left out."""
+    def head(self, head: Head) -> KeptHead | None:
+        """Return what was kept of one head, None where nothing was."""
+        found = self._kept([f"{_stem(head)}.note"])
+        return found[0] if found and found[0].head == head else None
+
+    def newest(self) -> list[KeptHead]:
+        """Return the heads that were kept last, at most 256, the smallest first; what is no head is left out."""
+        return self._kept(self._names()[-4 * _MAX_CARRIED :])
+
+    def around(self, first: int, last: int) -> list[KeptHead]:
+        """Return heads of sizes up to `first` and above `last`, the smallest first: the nearest 64 of each, and the newest 64."""
+        names = self._names()
+        before = [name for name in names if int(name[:_DIGITS]) <= first]
+        after = [name for name in names if int(name[:_DIGITS]) > last]
+        chosen = (*before[-_MAX_CARRIED:], *after[:_MAX_CARRIED], *after[-_MAX_CARRIED:])
+        return self._kept(list(dict.fromkeys(chosen)))
+
+    def _names(self) -> list[str]:
         if not self._heads.is_dir():
             return []
-        names = sorted(path.name for path in self._heads.iterdir())
+        return sorted(path.name for path in self._heads.iterdir() if _HEAD.fullmatch(path.name))
+
+    def _kept(self, names: Sequence[str]) -> list[KeptHead]:
         found = []
         for name in names:
-            if _HEAD.fullmatch(name) is None:
-                continue
             note = _bytes(self._heads / name, NOTE_MAX_BYTES)
-            stem = name.removesuffix(".note") + "."
-            tokens = tuple(
-                _bytes(self._heads / each, TOKEN_MAX_BYTES)
-                for each in names
-                if each.startswith(stem) and each.endswith(".tsr")
-            )
+            tokens = sorted(self._heads.glob(name.removesuffix(".note") + ".*.tsr"))
             try:
-                found.append(KeptHead(head_of(note), note, tokens))
+                found.append(KeptHead(head_of(note), note, tuple(_bytes(each, TOKEN_MAX_BYTES) for each in tokens)))
             except LedgerError:
                 continue
         return found
@@ -158,26 +172,18 @@ def attach(bundle: Bundle, reader: Reader, folder: Path) -> Bundle:
     else:
         first, last = span[0], span[1] - 1
     read = cache(reader.hash_reader(head))
-    heads = kept.heads()
-    checkpoint = bundle.checkpoint
-    for each in heads:
-        if each.head == head:
-            checkpoint = _joined(checkpoint, each.note)
-    chosen = _choose(heads, first, last, head)
+    chosen = _choose(kept.around(first, last), first, last, head)
     carried: tuple[CarriedSeal | CarriedHead, ...] = (
         *_carry_seals(documents, head, read),
         *_carry_heads(chosen, head, read),
     )
-    return changed(bundle, checkpoint=checkpoint, counter_seals=carried)
+    return changed(bundle, checkpoint=cosigned(bundle.checkpoint, folder), counter_seals=carried)
 
 
 def cosigned(note: bytes, folder: Path) -> bytes:
     """Return the note of a head with the cosignatures that were kept of it."""
-    head = head_of(note)
-    for each in CounterSeals(folder).heads():
-        if each.head == head:
-            note = _joined(note, each.note)
-    return note
+    found = CounterSeals(folder).head(head_of(note))
+    return note if found is None else _joined(note, found.note)
 
 
 def carried_of_ledger(
@@ -197,12 +203,9 @@ def carried_of_ledger(
             newest[who] = size, document
     read = cache(reader.hash_reader(head))
     documents = [document for _, document in sorted(newest.values())][-_MAX_CARRIED:]
-    heads = kept.heads()
-    for each in heads:
-        if each.head == head:
-            note = _joined(note, each.note)
-    chosen = [each for each in _new_signers(reversed(heads)) if each.head != head or each.timestamps]
-    return (*_carry_seals(documents, head, read), *_carry_heads(chosen[:_MAX_CARRIED], head, read)), note
+    heads = _new_signers(reversed(kept.newest()))
+    chosen = [each for each in heads if each.head != head or each.timestamps][:_MAX_CARRIED]
+    return (*_carry_seals(documents, head, read), *_carry_heads(chosen, head, read)), cosigned(note, folder)
 
 
 def _choose(heads: Sequence[KeptHead], first: int, last: int, head: Head) -> list[KeptHead]:
