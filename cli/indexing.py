@@ -1,44 +1,26 @@
-"""The index of a ledger brought up to date: what it takes is verified first, with the user's trust and memory.
+"""The index of a ledger brought up to date before it is asked.
 
-- Nothing is loaded that was not verified, and what is loaded are the bytes that were: the digest of each file is compared.
-- What fails is not loaded; the verdict, and so the exit code, says that it failed.
-- The new index is made beside the old one and renamed; nobody holds one open, so readers and writers never wait for each other.
+What is current is known from a few numbers, so a question to it loads neither verifier nor loader.
 
 Source: docs/explanation/index.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cli.effort import usable_cores
-from cli.indexed import check_rows, state_row
-from cli.judge import keep, remember
 from cli.options import Shared
-from cli.parallel import read
-from cli.progress import progress
-from cli.rebuilt import Judged, Snapshot, judge
-from cli.saved import load
-from cli.sound import Sound, sound_part
 from cli.trustfile import read_memory, read_trust
 from ledger.digest import digest
-from ledger.errors import StorageError
-from ledger.index.build import Build
-from ledger.index.load import BATCH_BYTES
+from ledger.errors import LedgerError, NotFoundError, StorageError
 from ledger.index.session import Source
-from ledger.index.stamp import Stamp, building, journal_marks, locate, mark_of, read_stamp, write_stamp
-from ledger.storage.journal import read_segment
+from ledger.index.stamp import building, journal_marks, locate, read_stamp
 from ledger.storage.reader import Reader
-from verify.codes import exit_of
-from verify.report import Verdict
-from verify.state import LedgerState
 from verify.trust import Trust
 
-__all__ = ["Indexed", "bring_up_to_date"]
+__all__ = ["ChangedError", "Indexed", "bring_up_to_date", "memory_digest", "trust_digest"]
 
 _ATTEMPTS: Final = 3
 
@@ -55,7 +37,7 @@ class Indexed:
     problem: str | None = None
 
 
-class _ChangedError(Exception):
+class ChangedError(Exception):
     """Other bytes were found than those that were verified."""
 
 
@@ -69,7 +51,7 @@ def bring_up_to_date(folder: Path, options: Shared, *, jobs: int | None = None, 
         StorageError: the index cannot be written.
     """
     folder = folder.resolve()
-    origin = Reader(folder).header().ledger
+    origin = _origin(folder)
     source = Source(locate(folder, origin, options.places), origin, folder)
     trust = read_trust(options)
     if not rebuild and _is_current(source, options, trust):
@@ -77,10 +59,12 @@ def bring_up_to_date(folder: Path, options: Shared, *, jobs: int | None = None, 
     with building(source.path, options.places):
         if not rebuild and _is_current(source, options, trust):
             return Indexed(source, "nothing")
+        from cli.refreshing import refresh  # noqa: PLC0415  the verifier costs more than most questions
+
         for _ in range(_ATTEMPTS):
             try:
-                return _make(source, options, trust, jobs=jobs or usable_cores(), rebuild=rebuild)
-            except _ChangedError:
+                return refresh(source, options, trust, jobs=jobs, rebuild=rebuild)
+            except ChangedError:
                 continue
     raise StorageError(f"index: {str(folder)!r} changed while it was read", code="index.journal_changed")
 
@@ -92,139 +76,29 @@ def _is_current(source: Source, options: Shared, trust: Trust | None) -> bool:
         stamp is not None
         and stamp.is_for(source.path)
         and stamp.origin == source.ledger
-        and stamp.trust == _trust_digest(trust)
-        and stamp.memory == _memory_digest(source, options)
+        and stamp.trust == trust_digest(trust)
+        and stamp.memory == memory_digest(source, options)
         and stamp.segments == journal_marks(source.folder)
     )
 
 
-def _make(source: Source, options: Shared, trust: Trust | None, *, jobs: int, rebuild: bool) -> Indexed:
-    """Verify what is new and load it; from the beginning where there is nothing good to go on from."""
-    snapshot = Snapshot.of(source.folder)
-    start = None if rebuild else _resumable(source, snapshot, options, trust)
-    memory = read_memory(options.places, source.ledger)
-    judged = judge(snapshot, source.ledger, options, trust, memory=memory, start=start, jobs=jobs)
-    sound: Sound | None = None
-    if _leaves_out(judged.verdict):
-        start, sound = None, sound_part(source.folder, snapshot.files)
-    verdict = judged.verdict
-    kept = keep(verdict, memory, source.folder, options, snapshot.asked)
-    verdict = remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=source.folder)
-    size = judged.size if sound is None else sound.size
-    with Build(source.path, going_on=start is not None) as build:
-        first = 0 if start is None else start.point.size
-        left_out = frozenset[int]() if sound is None else sound.left_out
-        total = sum(each for _, each in snapshot.files)
-        with progress("indexing", total) as advance:
-            for at, pieces in _batches(_pieces(source.folder, judged, start, sound), first):
-                build.load(source.ledger, pieces, start=at, leave_out=left_out)
-                advance(sum(map(len, pieces)))
-        count = build.count()
-        build.put_state(
-            state_row(verdict, source, size=size, left_out=size - count), check_rows(verdict, source.ledger)
-        )
-        build.finish()
-    state = None if sound is not None else judged.state
-    problem = _remember(source, options, trust, snapshot, state, judged.tail)
-    return Indexed(source, "made" if start is None else "caught up", problem)
-
-
-def _leaves_out(verdict: Verdict) -> bool:
-    """Return whether something is not to be loaded: it fails, or this version does not know what it says."""
-    return any(
-        each.code is not None and (exit_of(each.code) in {1, 5} or each.code == "format.unknown")
-        for each in verdict.checks
-        if each.asked
-    )
-
-
-def _resumable(source: Source, snapshot: Snapshot, options: Shared, trust: Trust | None) -> LedgerState | None:
-    """Return the state that verification goes on from, None where the index must be made from the beginning."""
-    stamp, marks = read_stamp(source.path, options.places), snapshot.marks
-    if stamp is None or not stamp.resumable or not stamp.is_for(source.path) or stamp.origin != source.ledger:
-        return None
-    if not stamp.begins(marks):
-        return None
-    first, mark = stamp.segments[-1]
-    now = marks[len(stamp.segments) - 1][1]
-    if now != mark and digest(read_segment(source.folder, first, 0, stamp.end)) != stamp.tail:
-        return None
-    found = load(
-        options.places,
-        source.ledger,
-        "index",
-        bound=snapshot.bound(trust),
-        files=snapshot.files,
-        read=lambda index, size: read(source.folder, index, size),
-    )
-    if isinstance(found, LedgerState) and (found.segment, found.offset) == (first, stamp.end):
-        return found
-    return None
-
-
-def _pieces(
-    folder: Path, judged: Judged, start: LedgerState | None, sound: Sound | None
-) -> Iterator[tuple[int, bytes]]:
-    """Yield first index and bytes of each file that is new: whole commits, verified."""
-    if sound is not None:
-        yield from sound.pieces
-        return
-    for first, size in judged.files:
-        if start is not None and (first, size) <= (start.segment, start.offset):
-            continue
-        data = read(folder, first, size).data
-        if sha256(data).digest() != judged.digests[first]:
-            raise _ChangedError
-        if start is not None and first == start.segment:
-            yield start.point.size, data[start.offset :]
-        else:
-            yield first, data if data.endswith(b"\n") else data + b"\n"
-
-
-def _batches(pieces: Iterator[tuple[int, bytes]], first: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield pieces that are loaded together, with the index of their first entry."""
-    batch: list[bytes] = []
-    at, size = first, 0
-    for index, data in pieces:
-        if size >= BATCH_BYTES:
-            yield at, batch
-            batch, size = [], 0
-        if not batch:
-            at = index
-        batch.append(data)
-        size += len(data)
-    if batch:
-        yield at, batch
-
-
-def _remember(
-    source: Source, options: Shared, trust: Trust | None, snapshot: Snapshot, state: LedgerState | None, tail: str
-) -> str | None:
-    """Remember what the index was made from; return why that was not possible."""
-    mark = mark_of(source.path)
-    if mark is None:
-        return "the index is gone already"
-    stamp = Stamp(
-        origin=source.ledger,
-        trust=_trust_digest(trust),
-        memory=_memory_digest(source, options),
-        segments=snapshot.marks,
-        end=0 if state is None else state.offset,
-        tail=tail,
-        resumable=state is not None and state.segment == snapshot.marks[-1][0],
-        index=mark,
-    )
+def _origin(folder: Path) -> str:
+    """Return the origin that a ledger's newest head names, else its header: good enough to find an index by."""
+    reader = Reader(folder)
     try:
-        write_stamp(source.path, options.places, stamp)
-    except (StorageError, OSError) as error:
-        return str(error)
-    return None
+        return reader.head().origin
+    except NotFoundError:
+        raise
+    except LedgerError:
+        return reader.header().ledger
 
 
-def _trust_digest(trust: Trust | None) -> str:
+def trust_digest(trust: Trust | None) -> str:
+    """Return the digest of a trust file, empty for none."""
     return "" if trust is None else trust.digest
 
 
-def _memory_digest(source: Source, options: Shared) -> str:
+def memory_digest(source: Source, options: Shared) -> str:
+    """Return the digest of what is remembered of a ledger, empty for nothing."""
     note = read_memory(options.places, source.ledger)
     return "" if note is None else digest(note)

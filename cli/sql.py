@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from rich.text import Text
 
-from cli.asked import Footer, exit_of_answer, footers, parquet_members, prove_rows, read_values
+from cli.asked import Footer, exit_of_answer, footers, parquet_members, read_values
 from cli.indexing import bring_up_to_date
 from cli.options import JsonOption, TrustOption, shared
 from cli.rows import print_csv, print_table, row_values
@@ -160,6 +160,8 @@ def _print(
     """Print an answer; return how many rows it has."""
     proved: list[str] = []
     if prove is not None:
+        from cli.proved import prove_rows  # noqa: PLC0415  most questions want no proof
+
         answer, proved = prove_rows(answer, folders, prove)
     if json or format_ == "json":
         rows = list(row_values(answer))

@@ -18,11 +18,9 @@ import duckdb
 import orjson
 
 from ledger import canonical
-from ledger.counterseal import open_counter_seal
 from ledger.digest import is_digest
 from ledger.errors import LedgerError, NotFoundError
 from ledger.storage.artifacts import SALT_BYTES, ArtifactStore
-from ledger.storage.counterseals import CounterSeals
 
 __all__ = ["ARTIFACTS", "COUNTER_SEALS", "Beside", "create_tables", "look_up", "look_up_asked"]
 
@@ -113,6 +111,9 @@ def _artifact(store: ArtifactStore, ledger: str, digest: str, *, salted: bool, w
 
 def _counter_seals(beside: Beside) -> Iterator[Row]:
     """Yield every counter-seal whose own seal holds; others are left out here, and the verifier says what they are."""
+    from ledger.counterseal import open_counter_seal  # noqa: PLC0415  few questions ask for them
+    from ledger.storage.counterseals import CounterSeals  # noqa: PLC0415
+
     for ledger, folder in beside.folders.items():
         for _, document in CounterSeals(folder).all():
             try:

@@ -20,6 +20,7 @@ from ledger.errors import StorageError
 from ledger.index.columns import typed
 from ledger.index.load import Loader
 from ledger.index.schema import STATE
+from ledger.index.session import memory_bytes
 from ledger.storage.durable import remove_temporaries, storage_error, temporary_beside
 
 __all__ = ["Build", "Row"]
@@ -33,6 +34,10 @@ _SETTINGS: Final = (
     "SET temp_directory = ''",
     "SET python_enable_replacements = false",
 )
+
+
+_MEMORY_BYTES: Final = 1 << 30
+"""Enough for a batch and the ends of all columns; more is not faster."""
 
 
 class Build:
@@ -57,6 +62,7 @@ class Build:
                 connection.execute(setting)
             if threads:
                 connection.execute(f"SET threads = {threads}")
+            connection.execute(f"SET memory_limit = '{min(_MEMORY_BYTES, memory_bytes() // 2)} bytes'")
             connection.execute("BEGIN")
             if not going_on:
                 for table in STATE:

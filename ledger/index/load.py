@@ -22,7 +22,7 @@ from ledger.line import ENTRY_PREFIX
 
 __all__ = ["BATCH_BYTES", "Loader"]
 
-BATCH_BYTES: Final = 64 << 20
+BATCH_BYTES: Final = 32 << 20
 """Bytes of journal that are loaded together: enough for several threads, little enough for the memory."""
 
 _LINES: Final = """

@@ -21,7 +21,7 @@ from ledger.index.beside import create_tables
 from ledger.index.columns import Column, quoted
 from ledger.index.schema import PUBLIC, STATE, STORED, VIEWS
 
-__all__ = ["Session", "Source", "lock", "open_session"]
+__all__ = ["Session", "Source", "lock", "memory_bytes", "open_session"]
 
 Session: TypeAlias = duckdb.DuckDBPyConnection
 """A connection to ask."""
@@ -66,7 +66,7 @@ def open_session(
             connection.execute(f"SET {name} = {value}")
         if threads:
             connection.execute(f"SET threads = {threads}")
-        connection.execute(f"SET memory_limit = '{_half_of_memory()} bytes'")
+        connection.execute(f"SET memory_limit = '{memory_bytes() // 2} bytes'")
         _attach(connection, sources)
         create_tables(connection)
         _add_views(connection, asked_at)
@@ -118,5 +118,6 @@ def lock(connection: Session, writable: Sequence[Path] = ()) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _half_of_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+def memory_bytes() -> int:
+    """Return how much memory the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

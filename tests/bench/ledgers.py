@@ -12,10 +12,11 @@ from ledger.entry import Entry, print_entry
 from ledger.envelope import Envelope, print_envelope, seal
 from ledger.keys import PrivateKey, next_digest
 from ledger.line import print_entry_line, print_head_line
-from ledger.members import Act, Actor, Adapter, Issuer, NextKeys, Producer, Tool
+from ledger.members import Act, Actor, Adapter, Charge, Issuer, NextKeys, Producer, Tool
 from ledger.merkle import Frontier, leaf_hash
-from ledger.receipt import Header, Intent, Opening, Outcome, Run, print_receipt
+from ledger.receipt import Decision, Header, Intent, Opening, Outcome, Run, print_receipt
 from ledger.storage.journal import SEGMENT_MAX_BYTES, SEGMENT_MAX_ENTRIES
+from ledger.words import Reason
 
 ORIGIN = "ledger.invalid/bench"
 TIME = "2026-11-30T09:15:00.123Z"
@@ -40,6 +41,14 @@ _ACT = Act(
     resource="payment/txn_2",
     environment="production",
 )
+_CHARGES = (
+    Charge(meter="tool_calls", reserved=1, basis="measured"),
+    Charge(meter="usd_micro", reserved=900, basis="quoted"),
+)
+_SETTLED = (
+    Charge(meter="tool_calls", settled=1, basis="measured"),
+    Charge(meter="usd_micro", settled=850, basis="reported"),
+)
 
 
 def trust() -> bytes:
@@ -49,7 +58,7 @@ def trust() -> bytes:
     ).encode()
 
 
-def _envelopes(*, sealed: bool) -> Iterator[Envelope]:
+def _envelopes(*, sealed: bool, rich: bool) -> Iterator[Envelope]:
     number = 0
 
     def nonce() -> str:
@@ -73,7 +82,16 @@ def _envelopes(*, sealed: bool) -> Iterator[Envelope]:
         always=True,
     )
     # Printing a model costs more than everything else here, so the common kinds are made by replacing text.
-    intent = print_receipt(Intent(**_COMMON, nonce="0" * 32, run=ZERO_DIGEST, act=_ACT, act_digest=ZERO_DIGEST))
+    intent = print_receipt(
+        Intent(
+            **_COMMON,
+            nonce="0" * 32,
+            run=ZERO_DIGEST,
+            act=_ACT,
+            act_digest=ZERO_DIGEST,
+            reserved=_CHARGES if rich else (),
+        )
+    )
     outcome = print_receipt(
         Outcome(
             **_COMMON,
@@ -82,7 +100,20 @@ def _envelopes(*, sealed: bool) -> Iterator[Envelope]:
             intent=ZERO_DIGEST,
             status="committed",
             duration_ms=12,
+            charges=_SETTLED if rich else (),
             children=(ZERO_DIGEST,),
+        )
+    )
+    decision = print_receipt(
+        Decision(
+            **_COMMON,
+            nonce="0" * 32,
+            run=ZERO_DIGEST,
+            act=_ACT,
+            act_digest=ZERO_DIGEST,
+            status="denied",
+            reason=Reason.POLICY_DENIED,
+            rule="no_refunds",
         )
     )
     while True:
@@ -99,7 +130,16 @@ def _envelopes(*, sealed: bool) -> Iterator[Envelope]:
         yield opening
         run = opening.receipt_id.encode()
         children = [opening.receipt_id]
-        for _ in range((RUN_RECEIPTS - 2) // 2):
+        for number_ in range((RUN_RECEIPTS - 2) // 2):
+            if rich and number_ == 0:
+                for _ in range(2):
+                    payload = decision.replace(b'"run":"' + ZERO_DIGEST.encode(), b'"run":"' + run).replace(
+                        b"0" * 32 + b'","producer', nonce().encode() + b'","producer'
+                    )
+                    made = seal(payload, ISSUER) if sealed else Envelope(payload)
+                    yield made
+                    children.append(made.receipt_id)
+                continue
             payload = intent.replace(b'"run":"' + ZERO_DIGEST.encode(), b'"run":"' + run).replace(
                 b"0" * 32 + b'","producer', nonce().encode() + b'","producer'
             )
@@ -127,15 +167,15 @@ def _envelopes(*, sealed: bool) -> Iterator[Envelope]:
         )
 
 
-def write_ledger(folder: Path, receipts: int, per_commit: int, *, sealed: bool = False) -> None:
-    """Write the journal of a ledger of `receipts` receipts, `per_commit` under each head."""
+def write_ledger(folder: Path, receipts: int, per_commit: int, *, sealed: bool = False, rich: bool = False) -> None:
+    """Write the journal of a ledger of `receipts` receipts, `per_commit` under each head; `rich` ones cost something and are refused."""
     journal = folder / "journal"
     journal.mkdir(parents=True)
     frontier, previous, head_line = Frontier(), ZERO_DIGEST, ZERO_DIGEST
     segment, start, size = None, 0, 0
     index = 0
     lines: list[bytes] = []
-    source = _envelopes(sealed=sealed)
+    source = _envelopes(sealed=sealed, rich=rich)
     while index < receipts:
         envelope = next(source)
         data = print_envelope(envelope)
