@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -14,8 +15,7 @@ from cli.incoming import Incoming, judge_incoming, read_targets
 from cli.options import JsonOption, LedgerOption, TrustOption, program_name, shared
 from cli.text import escape, print_json, say, short
 from cli.trustfile import read_trust
-from ledger.errors import LedgerError
-from ledger.importing.earlier import bodies_of, earlier_of
+from ledger.importing.earlier import documents_naming, earlier_of
 from ledger.importing.facts import Facts
 from ledger.importing.recording import Document, Recorded, find_imports, record
 from ledger.rules.amounts import parse_budget
@@ -31,6 +31,8 @@ __all__ = ["checked_under", "import_documents", "register"]
 _POLICY: Final = "policy"
 _LIMITS: Final = "limits"
 _JSON: Final = "application/json"
+_LISTED: Final = 20
+"""Documents, and runs, that are listed one by one."""
 
 
 def register(app: typer.Typer) -> None:
@@ -107,8 +109,8 @@ def import_documents(
     Raises:
         LedgerError: as `ledger.importing.recording.record`.
     """
-    done = [_against_earlier(opened, each) for each in documents]
-    known = find_imports(opened, [each.digest for each in done])
+    known = find_imports(opened, [each.digest for each in documents])
+    done = _against_earlier(opened, documents, known)
     facts = _facts(opened, [each for each in done if each.digest not in known])
     if correlation:
         runs = tuple(replace(run, correlation={**run.correlation, **correlation}) for run in facts.runs)
@@ -139,20 +141,30 @@ def _facts(opened: Ledger, documents: list[Incoming]) -> Facts:
     return Facts(tuple(run for each in said for run in each.runs), tuple(note for each in said for note in each.notes))
 
 
-def _against_earlier(opened: Ledger, document: Incoming) -> Incoming:
-    """Return a document, called ambiguous where the ledger holds another body under its id."""
-    if document.found.format != "runx" or document.found.kind != "receipt" or document.native is None:
-        return document
-    from verify.foreign.runx.receipt import parse_receipt  # noqa: PLC0415  only receipts of runx have such ids
+def _against_earlier(opened: Ledger, documents: Sequence[Incoming], known: Collection[str]) -> list[Incoming]:
+    """Return documents, each called ambiguous where the ledger holds another body under its id; those it holds stay as they are."""
+    from verify.foreign.runx.store import receipts_in  # noqa: PLC0415  only receipts of runx have such ids
 
-    try:
-        receipt = parse_receipt(document.data)
-        bodies = [parse_receipt(data) for data in bodies_of(opened, receipt.id, other_than=document.digest)]
-    except LedgerError:
-        return document
-    if all(body.id != receipt.id or body.digest_actual == receipt.digest_actual for body in bodies):
-        return document
-    return replace(document, native=replace(document.native, status="fails", code="ambiguous"))
+    receipts = {
+        each.digest: receipts_in(each.data)
+        for each in documents
+        if each.found.format == "runx" and each.found.kind in ("receipt", "receipts") and each.digest not in known
+    }
+    ids = {receipt.id for found in receipts.values() for receipt in found}
+    bodies = documents_naming(opened, ids)
+    digests = {
+        id_: {body.digest_actual for data in found for body in receipts_in(data) if body.id == id_}
+        for id_, found in bodies.items()
+    }
+
+    def judged(each: Incoming) -> Incoming:
+        if each.native is None or all(
+            digests.get(receipt.id, set()) <= {receipt.digest_actual} for receipt in receipts.get(each.digest, ())
+        ):
+            return each
+        return replace(each, native=replace(each.native, status="fails", code="ambiguous"))
+
+    return [judged(each) for each in documents]
 
 
 def _document(each: Incoming, beside: tuple[tuple[str, str, bytes], ...]) -> Document:
@@ -190,24 +202,33 @@ def _row(each: Incoming, recorded: Recorded) -> dict[str, Any]:
 
 
 def _print(done: list[Incoming], recorded: Recorded, facts: Facts, *, to_stderr: bool) -> None:
-    """Say for a person what was imported."""
+    """Say for a person what was imported; of many documents, only those that do not hold one by one."""
     write = say if to_stderr else typer.echo
-    for each in done:
+    bad = [each for each in done if each.native is not None and each.native.status in ("fails", "unreadable")]
+    for each in done if len(done) <= _LISTED else bad[:_LISTED]:
         position = recorded.imports[each.digest]
-        native = each.native
-        verdict = f"{native.status}, {native.code}" if native is not None else ""
         already = "  already there" if position.already else ""
-        write(
-            escape(f"{short(position.receipt)}  {each.found.format} {each.found.kind}  {each.name}: {verdict}{already}")
-        )
-    for run in recorded.runs:
+        what = f"{each.found.format} {each.found.kind}"
+        write(escape(f"{short(position.receipt)}  {what}  {each.name}: {_verdict(each)}{already}"))
+    if len(done) > _LISTED:
+        there = sum(position.already for position in recorded.imports.values())
+        for verdict, count in Counter(_verdict(each) for each in done).most_common():
+            write(escape(f"{count:,} documents: {verdict}"))
+        if there:
+            write(f"{there:,} of them already there")
+    for run in recorded.runs[:_LISTED]:
         write(f"{short(run)}  run")
-    for note in facts.notes:
+    if len(recorded.runs) > _LISTED:
+        write(f"and {len(recorded.runs) - _LISTED:,} runs more")
+    for note in facts.notes[:_LISTED]:
         say(escape(f"  {note}"))
-    if any(each.native is not None and each.native.status in ("fails", "unreadable") for each in done):
-        say(
-            f"some do not hold by their own rules; look with: {program_name()} verify {short(recorded.imports[done[0].digest].receipt)}"
-        )
+    if bad:
+        first = short(recorded.imports[bad[0].digest].receipt)
+        say(f"what does not hold by its own rules is kept as well; look with: {program_name()} verify {first}")
+
+
+def _verdict(each: Incoming) -> str:
+    return f"{each.native.status}, {each.native.code}" if each.native is not None else ""
 
 
 def _is_stream(done: list[Incoming]) -> bool:

@@ -5,8 +5,9 @@ Source: docs/spec/journal.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, TypeAlias
 
 import orjson
 
@@ -15,7 +16,11 @@ from ledger.receipt import Opening, Receipt, parse_receipt
 from ledger.storage.ledger import Ledger
 from ledger.storage.search import holding
 
-__all__ = ["EarlierRun", "bodies_of", "earlier_of"]
+__all__ = ["EarlierRun", "documents_naming", "earlier_of"]
+
+_NAMING: Final = (b'.receipt":"', b'"disposition":"')
+"""Where a foreign receipt is named: in the correlation of a run, and beside its disposition among inline arguments."""
+_NAMED: Final = re.compile(rb'receipt":"([^"\\]{1,256})"')
 
 EarlierRun: TypeAlias = Callable[[str, str], tuple[str, bytes] | None]
 """Name and value of a correlation -> run id of the newest imported run that has it, and the bytes of its document."""
@@ -37,15 +42,28 @@ def earlier_of(ledger: Ledger) -> EarlierRun:
     return earlier
 
 
-def bodies_of(ledger: Ledger, id_: str, *, other_than: str) -> Iterator[bytes]:
-    """Yield the imported documents that speak of a receipt of another system, but for one of them, by its digest."""
-    seen = {other_than}
-    for _, receipt in _found(ledger, b'receipt":' + _text(id_)):
-        if receipt.source is not None and receipt.source.document not in seen:
-            seen.add(receipt.source.document)
-            data = _bytes(ledger, receipt.source.document)
-            if data is not None:
-                yield data
+def documents_naming(ledger: Ledger, ids: Collection[str]) -> dict[str, list[bytes]]:
+    """Return the imported documents that speak of receipts of another system, by id; the journal is gone through once.
+
+    Found are ids that stand as a correlation or among inline arguments; a document that is erased is left out.
+    """
+    found: dict[str, dict[str, None]] = {}
+    wanted = set(ids)
+    for stored in holding(ledger.folder, *_NAMING, stop=ledger.head().size) if wanted else ():
+        named = {match[1].decode("ascii", "replace") for match in _NAMED.finditer(stored.envelope.payload)} & wanted
+        if not named:
+            continue
+        try:
+            source = parse_receipt(stored.envelope.payload).source
+        except LedgerError:
+            continue  # of a later version, or damaged, which is for the verifier to say
+        if source is not None:
+            for id_ in named:
+                found.setdefault(id_, {})[source.document] = None
+    read: dict[str, bytes | None] = {}
+    for documents in found.values():
+        read.update((each, _bytes(ledger, each)) for each in documents if each not in read)
+    return {id_: [data for each in documents if (data := read[each]) is not None] for id_, documents in found.items()}
 
 
 def _found(ledger: Ledger, needle: bytes) -> Iterator[tuple[str, Receipt]]:

@@ -282,6 +282,9 @@ def test_one_id_with_two_bodies_is_ambiguous_together_and_one_after_the_other(ow
     assert row["native"] == {"status": "fails", "code": "ambiguous"}
     assert judged(owner, tmp_path, row["import"]).exit == 1
     assert len(receipts(ledger, "run")) == 1
+    lines = put(tmp_path, "lines.jsonl", text(runx_receipt("new")) + b"\n" + body("c") + b"\n")
+    (row,) = bring(owner, tmp_path, lines)
+    assert row["native"] == {"status": "fails", "code": "ambiguous"}
     other = Person(tmp_path / "h2")
     assert other("init", tmp_path / "M").exit == 0
     done = other("import", "-L", tmp_path / "M", "--json", first, second)

@@ -21,9 +21,18 @@ from ledger.errors import clip
 from verify.foreign.runx.receipt import RECEIPT_SCHEMA, KeyOf, Receipt, parse_receipt
 from verify.foreign.runx.single import ReceiptVerdict, judge_receipt
 from verify.foreign.runx.tree import Node, TreeFinding, child_id, committed_once, graph_locator, walk_tree
-from verify.foreign.strict import ReadError, read_object
+from verify.foreign.strict import ReadError, lines, read_object
 
-__all__ = ["INDEX", "INDEX_OF_012", "SetVerdict", "TreeVerdict", "judge_set", "judge_store", "store_name"]
+__all__ = [
+    "INDEX",
+    "INDEX_OF_012",
+    "SetVerdict",
+    "TreeVerdict",
+    "judge_set",
+    "judge_store",
+    "receipts_in",
+    "store_name",
+]
 
 INDEX: Final = "index.json"
 INDEX_OF_012: Final = "index.jsonl"
@@ -103,6 +112,20 @@ def judge_store(files: Mapping[str, bytes], key_of: KeyOf) -> SetVerdict:
         verdict.writer = "0.8"
         verdict.files.extend(_index_findings(files[INDEX], verdict))
     return verdict
+
+
+def receipts_in(data: bytes) -> list[Receipt]:
+    """Return the receipts that a text holds, alone or one a line; what cannot be read is left out."""
+    try:
+        return [parse_receipt(data)]
+    except ReadError:
+        found: list[Receipt] = []
+    for line in lines(data):
+        try:
+            found.append(parse_receipt(line.data))
+        except ReadError:
+            continue
+    return found
 
 
 def judge_set(files: Mapping[str, bytes], key_of: KeyOf) -> SetVerdict:
