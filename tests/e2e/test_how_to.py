@@ -19,6 +19,7 @@ PAGES = (
     "record-a-command",
     "budget",
     "hook",
+    "runbook",
     "approve",
     "erase",
     "report",
