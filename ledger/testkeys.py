@@ -22,7 +22,10 @@ PUBLISHED_TEST_KEYS: Final = frozenset(
         "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8",  # seed 00 01 02 ...
         "66e0b858e462a609e66fe71370c816d8846ff103d5499a22a7fec37fdbc424a7",  # Sigsum, seed 11 00 ...
         "4cb5abf6ad79fbf5abbccafcc269d85cd2651ed4b885b5869f241aedf0a5ba29",  # seed 00 ... 01
-        "2152f8d19b791d24453242e15f2eab6cb7cffa7b6a5ed30097960e069881db12",  # seed of 42
+        "2152f8d19b791d24453242e15f2eab6cb7cffa7b6a5ed30097960e069881db12",  # seed of 42, the demo key of runx
+        "e28a8970753332bd72fef413e6b0b2ef1b4aadda7aa2c141f233712a6876b351",  # runx, receipt-verify corpus and notary, seed of 47
+        "d4eec1869fb1b8a4e817516ad5a931557cb56805c3eb16e8f3a803d647df7869",  # runx, unknown kid, seed of 48
+        "2012cb90ca60e8e5d8daf66e2272d2233e0486d557e8c66141ed8920177d7eb7",  # runx, refund fixtures, seed of 52
         "1a5cd907143c384c41e830c5bce12aa8817ec5649aaabf2c31388b35b2d744d6",  # Go signed notes, PeterNeumann
         "e932791ae6e7a840a46164c904786426d5e7821dd8b29a00d61cae72afdd4da4",  # C2SP signed-note, example.com/foo
         "f8b66ff2d949ed15fa1b60e396ccde6ba1b0f484291099c1f7534b296320c1f7",  # ours, issuer
