@@ -13,10 +13,10 @@ from cli.asked import Footer, exit_of_answer, footers, parquet_members, read_val
 from cli.indexing import bring_up_to_date
 from cli.options import JsonOption, TrustOption, shared
 from cli.rows import print_csv, print_table, row_values
-from cli.text import console, print_json
+from cli.text import console, print_json, say_error
 from cli.trustfile import read_trust
 from ledger.errors import clip
-from ledger.index.asking import Answer, ask, within
+from ledger.index.asking import Answer, QueryTimeError, ask, within
 from ledger.index.beside import Beside
 from ledger.index.parquet import write_parquet
 from ledger.index.questions import QUESTIONS
@@ -120,13 +120,19 @@ def sql(
     folders = {each.ledger: each.folder for each in sources}
     trusted = read_trust(options)
     beside = Beside(folders, {} if trusted is None else {name: pin.key for name, pin in trusted.notaries.items()})
-    with connection, within(connection, timeout):
-        found = footers(connection, sources, accepted)
-        if output is not None:
-            count = write_parquet(connection, text, parameters, output, members=parquet_members(found), beside=beside)
-        else:
-            answer = ask(connection, text, parameters, beside=beside, unsafe=unsafe)
-            count = _print(answer, format_, found, folders, prove=prove, json=options.json)
+    try:
+        with connection, within(connection, timeout):
+            found = footers(connection, sources, accepted)
+            if output is not None:
+                count = write_parquet(
+                    connection, text, parameters, output, members=parquet_members(found), beside=beside
+                )
+            else:
+                answer = ask(connection, text, parameters, beside=beside, unsafe=unsafe)
+                count = _print(answer, format_, found, folders, prove=prove, json=options.json)
+    except QueryTimeError as error:
+        say_error(error)
+        raise typer.Exit(3) from error
     if not options.json:
         for each in found:
             each.say()

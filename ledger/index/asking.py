@@ -19,7 +19,7 @@ import duckdb
 from ledger.errors import LedgerError, clip
 from ledger.index.beside import Beside, look_up_asked
 
-__all__ = ["Answer", "QueryError", "QueryTimeError", "ask", "check_statement", "within"]
+__all__ = ["Answer", "QueryError", "QueryTimeError", "ask", "check_statement", "one_line", "within"]
 
 _READING: Final = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
 _CHUNK: Final = 2_048
@@ -55,7 +55,7 @@ def check_statement(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.
     try:
         statements = connection.extract_statements(text)
     except duckdb.Error as error:
-        raise QueryError(f"sql: {error}", code="sql.malformed") from error
+        raise QueryError(f"sql: {one_line(error)}", code="sql.malformed") from error
     if len(statements) != 1:
         raise QueryError(f"sql: got {len(statements)} statements, expected one", code="sql.malformed")
     kind = _kind(statements[0])
@@ -154,5 +154,10 @@ def _rows(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
         raise _query_error(error) from error
 
 
+def one_line(error: duckdb.Error) -> str:
+    """Return what the database says of an error, on one line."""
+    return " ".join(str(error).split())
+
+
 def _query_error(error: duckdb.Error) -> QueryError:
-    return QueryError(f"sql: {error}", code="sql.failed")
+    return QueryError(f"sql: {one_line(error)}", code="sql.failed")

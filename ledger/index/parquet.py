@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from ledger.index.asking import QueryError, check_statement
+from ledger.index.asking import QueryError, check_statement, one_line
 from ledger.index.beside import Beside, look_up_asked
 from ledger.index.session import Session
 
@@ -47,7 +47,7 @@ def write_parquet(
             values or None,
         ).fetchall()
     except duckdb.Error as error:
-        raise QueryError(f"sql: {error}", code="sql.failed") from error
+        raise QueryError(f"sql: {one_line(error)}", code="sql.failed") from error
     return int(rows[0][0])
 
 
