@@ -30,6 +30,10 @@ __all__ = [
     "read_targets",
 ]
 
+_MARK: Final = b'"runx.receipt.v1"'
+_SMALL_BYTES: Final = 1 << 20
+_LOOKED_AT: Final = 16
+"""Files of a folder that are looked into where their names say nothing."""
 _SQLITE: Final = b"SQLite format 3\0"
 _MEDIA_TYPES: Final = {b"{": "application/json", b"[": "application/json"}
 _LINES: Final = frozenset({"stream", "journal", "receipts", "rows", "events"})
@@ -133,10 +137,12 @@ def judge_incoming(documents: list[Incoming], trust: Trust | None, options: Opti
 
 
 def is_receipt_store(path: Path) -> bool:
-    """Return whether a folder shows itself to be a receipt store of runx."""
-    return any(
-        (store_name(each.name) is not None or each.name == INDEX_OF_012) and each.is_file() for each in path.iterdir()
-    )
+    """Return whether a folder shows itself to be a receipt store of runx, or to hold receipts of it under other names."""
+    files = sorted(each for each in path.iterdir() if each.is_file())
+    if any(store_name(each.name) is not None or each.name == INDEX_OF_012 for each in files):
+        return True
+    documents = [each for each in files if each.suffix == ".json" and each.stat().st_size <= _SMALL_BYTES]
+    return any(_MARK in each.read_bytes() for each in documents[:_LOOKED_AT])
 
 
 def read_receipt_store(path: Path) -> dict[str, bytes]:

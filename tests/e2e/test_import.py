@@ -289,6 +289,13 @@ def test_one_id_with_two_bodies_is_ambiguous_together_and_one_after_the_other(ow
     assert other("init", tmp_path / "M").exit == 0
     done = other("import", "-L", tmp_path / "M", "--json", first, second)
     assert [row["native"]["code"] for row in json.loads(done.out)] == ["ambiguous", "ambiguous"]
+    both = tmp_path / "both"
+    both.mkdir()
+    for path in (first, second):
+        (both / path.name).write_bytes(path.read_bytes())
+    done = owner("verify", both)
+    assert done.exit == 1
+    assert "foreign.ambiguous" in done.out
     assert receipts(other.open(tmp_path / "M"), "run") == []
 
 
