@@ -8,6 +8,7 @@ import pytest
 
 from ledger import canonical
 from ledger.digest import digest
+from ledger.facts import match_facts
 from ledger.rules.assertion import parse_assertions
 from ledger.rules.errors import RunbookError
 from ledger.rules.evaluation import criteria_of
@@ -185,6 +186,20 @@ def test_an_account_that_spent_more_in_a_day_than_it_may_across_runs(limit, code
         ledger.run()
     ledger.commit()
     expect(ledger, code)
+
+
+def test_what_acts_under_a_grant_or_a_runbook_is_told_from_its_facts_alone():
+    ledger = Recorder()
+    ledger.header()
+    root = ledger.grant()
+    ledger.opening()
+    ledger.intent()
+    for members in ({"grant": root}, {"step": "count"}):
+        ledger.intent(**members)
+    ledger.opening(grant=root)
+    ledger.opening(runbook={"envelope": BOOK.digest, "profile": "R2", "ceiling": "write"}, document=BOOK.document)
+    ruled = [facts and facts.ruled for facts in (match_facts(ledger.payload(n)) for n in range(2, len(ledger.rows)))]
+    assert ruled == [False, False, True, True, True, True]
 
 
 # Runbooks.
