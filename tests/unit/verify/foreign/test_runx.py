@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ledger.digest import digest
-from tests.reference.runx_receipts import KEY, KID, PUBLIC, commit, receipt, seal, text
+from tests.reference.runx_receipts import KEY, KID, PUBLIC, canonical, commit, receipt, seal, text
 from verify.foreign import recognise, verify_foreign
 from verify.foreign.runx import judge_folder
 from verify.foreign.runx.evaluation import decide, evaluator_misfits
@@ -130,6 +130,14 @@ def test_a_shape_that_is_not_known_is_unknown_and_not_altered():
     assert {check.code for check in unknown.findings} == {"format.unknown", "check.unreachable"}
     # One whose digest reproduces all the same is still of a shape that nobody knows.
     assert verdict(text(seal(found))).exit == 3
+
+
+def test_no_byte_of_a_signed_receipt_can_change():
+    data = canonical(receipt("root", [receipt("leaf")]))
+    assert verdict(data).exit == 0
+    for place, byte in enumerate(data):
+        found = verdict(data[:place] + bytes([byte ^ 1]) + data[place + 1 :])
+        assert found is None or found.exit != 0, place
 
 
 def test_an_altered_receipt_of_the_known_shape_does_not_hold():
