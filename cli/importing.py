@@ -79,6 +79,10 @@ def import_(
     asked = checked_under(policy.read_bytes() if policy is not None else None, budget)
     with Ledger.open(options.folder(), places=options.places) as opened:
         documents = read_targets(targets, format_, quiet=options.json)
+        if (policy is not None or budget) and not any(_records_calls(each) for each in documents):
+            raise typer.BadParameter(
+                "none of the documents records calls that it is about", param_hint="--policy, --budget"
+            )
         judged = judge_incoming(documents, read_trust(options), asked)
         recorded, facts, done = import_documents(opened, judged, asked)
     if options.json:
@@ -121,8 +125,13 @@ def import_documents(
     if asked.limits:
         limits = [limit.model_dump(mode="json", exclude_none=True) for limit in asked.limits]
         beside.append((_LIMITS, _JSON, orjson.dumps({_LIMITS: limits})))
-    kept = [_document(each, tuple(beside)) for each in done]
+    kept = [_document(each, tuple(beside) if _records_calls(each) else ()) for each in done]
     return record(opened, kept, facts), facts, done
+
+
+def _records_calls(each: Incoming) -> bool:
+    """Return whether a policy and a budget of AXLR are about a document."""
+    return each.found.format == "axlr" and each.found.kind in ("result", "stream", "journal", "session")
 
 
 def _facts(opened: Ledger, documents: list[Incoming]) -> Facts:

@@ -222,6 +222,7 @@ def verify(
         from cli.whole import judge_continues  # noqa: PLC0415  what it loads would cost every other target
 
         verdicts = list(judge_continues(verdicts[0], folder, continues, options, asked))
+    verdicts = [_with_what_was_not_looked_at(verdict, asked) for verdict in verdicts]
     if options.json:
         values = [verdict.to_value() for verdict in verdicts]
         print_json(values[0] if len(values) == 1 else values)
@@ -232,6 +233,19 @@ def verify(
             print_verdict(verdict)
             _print_way_on(verdict, options)
     raise typer.Exit(worst(verdict.exit for verdict in verdicts))
+
+
+def _with_what_was_not_looked_at(verdict: Verdict, asked: Options) -> Verdict:
+    """Return a verdict that says so where a policy or a budget was given and the subject is nothing that it was checked against."""
+    wanted = {"policy": asked.policy is not None, "budget": bool(asked.limits)}
+    looked = {check.name.rpartition(" ")[2] for check in verdict.checks}
+    message = "it was given, and this subject is nothing that records what it is about"
+    missing = (
+        Check(name, "not_checked", "check.unsupported", None, message, 0)
+        for name, given in wanted.items()
+        if given and name not in looked
+    )
+    return replace(verdict, checks=(*verdict.checks, *missing))
 
 
 def _read_head(path: Path) -> bytes:

@@ -199,6 +199,17 @@ def test_a_budget_that_held_is_checked_again(owner, ledger, tmp_path):
     assert judged(owner, tmp_path, row["import"]).exit == 0
 
 
+def test_a_policy_that_a_subject_is_nothing_for_is_not_taken_for_kept(owner, ledger, tmp_path):
+    policy = put(tmp_path, "policy.json", POLICY)
+    (row,) = bring(owner, tmp_path, put(tmp_path, "r.json", text(runx_receipt())))
+    for target in (row["import"], tmp_path / "r.json", tmp_path / "L"):
+        done = owner("verify", "-L", tmp_path / "L", "--json", target, "--policy", policy, "--budget", "requests=1")
+        assert done.exit == 3
+        assert "check.unsupported" in done.codes
+    other = put(tmp_path, "s.json", text(runx_receipt("other")))
+    assert owner("import", "-L", tmp_path / "L", other, "--policy", policy).exit == 2
+
+
 @pytest.mark.parametrize(
     "data",
     [
