@@ -339,7 +339,7 @@ def _print(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     table = [list(columns), *([escape(_cell(row, column)) for column in columns] for row in rows)]
     widths = [max(cell_len(line[at]) for line in table) for at in range(len(columns))]
     _fit(widths, [at for at, column in enumerate(columns) if column in _FREE], console().width)
-    out = console()
+    lines = []
     for number, line in enumerate(table):
         cells = [
             chop_cells(cell, width) or [""] if columns[at] in _FREE else [cell]
@@ -356,7 +356,8 @@ def _print(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
                     "" if column in _RIGHT else pad
                 )
             text.rstrip()
-            out.print(text, soft_wrap=True)
+            lines.append(text)
+    console().print(Text("\n").join(lines), soft_wrap=True)
 
 
 def _fit(widths: list[int], free: list[int], room: int) -> None:

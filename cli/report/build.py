@@ -77,7 +77,7 @@ class Builder:
         top = self._run_node(id_, opening, ms_of(opening.issued_at), 0)
         ids = [each for each in self.found.whole(id_) if isinstance(self.found.get(each), (Opening, Run, *_IN_TREE))]
         left_out = sum(each not in self._shown for each in ids)
-        took = top.took_ms
+        took, approvals = top.took_ms, approvals_of(self.found, id_, opening)
         return model.Run(
             id_,
             opening.name,
@@ -91,8 +91,8 @@ class Builder:
             tuple(sorted(Counter(node.status for node in _nodes(top) if node.kind in {"call", "decision"}).items())),
             top,
             self._budgets(id_, opening, closing),
-            approvals_of(self.found, id_, opening),
-            tuple(_notes(top)),
+            approvals,
+            (*_notes(top), *_notes_of_approvals(approvals)),
             tuple(each for part in (id_, closing_id) if part for each in self.counter_seals(part)),
             left_out if before else 0,
         )
@@ -293,6 +293,12 @@ def _nodes(top: model.Node) -> Iterator[model.Node]:
 
 def _end_of(node: model.Node) -> int:
     return max((node.began_ms or 0) + (node.took_ms or 0), 0)
+
+
+def _notes_of_approvals(approvals: tuple[model.Approval, ...]) -> Iterator[model.Note]:
+    for each in approvals:
+        if each.by_actor:
+            yield model.Note("alarm", f"{each.act}: {each.answer} by who also acted", each.requested, each.by)
 
 
 def _notes(top: model.Node) -> Iterator[model.Note]:

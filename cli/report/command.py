@@ -66,7 +66,10 @@ def render(wanted: Wanted, options: Shared) -> Made:
     at = shlex.join([program_name(), *(("-L", str(folder)) if options.ledger is not None else ())])
     found, verdict = collect(wanted.reference, wanted.since, options)
     if wanted.since is not None:
-        title, commands = f"Runs since {parse_moment(wanted.since, now=made_at)}", _ledger_commands(at)
+        title, commands = (
+            f"Runs since {parse_moment(wanted.since, now=made_at)[:19].replace('T', ' ')} UTC",
+            _ledger_commands(at),
+        )
     else:
         title, commands = "", _run_commands(at, found.roots[0])
     builder = Builder(

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from cli.amounts import amount
 from cli.report.model import Node, Page
 from cli.text import escape as visible
-from cli.text import short, took
+from cli.text import short
 from verify.codes import CODES
 
 __all__ = ["SHOWN", "render_page", "say"]
@@ -89,7 +89,7 @@ def _environment() -> Environment:
         "say": say,
         "lines": _lines,
         "short": short,
-        "took": lambda value: "" if value is None else took(value),
+        "took": _took,
         "when": lambda text: text.replace("T", " ").replace("Z", " UTC"),
         "amount": lambda value, meter: amount(meter, value),
         "plain": lambda value, meter: amount(meter, value).removesuffix(f" {meter}"),
@@ -111,6 +111,20 @@ def _holds_remarkable(node: Node) -> bool:
             return True
         waiting.extend(each.children)
     return False
+
+
+def _took(duration_ms: int | None) -> str:
+    """Return a duration as people write it, short enough for a column; empty for None."""
+    if duration_ms is None:
+        return ""
+    if duration_ms < 10_000:
+        return f"{duration_ms:,} ms"
+    if duration_ms < 120_000:
+        return f"{duration_ms / 1000:.1f} s"
+    minutes, hours = duration_ms // 60_000, duration_ms // 3_600_000
+    if hours < 2:
+        return f"{minutes} min"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24:,} d {hours % 24} h"
 
 
 def _size(size_bytes: int) -> str:

@@ -237,6 +237,8 @@ def test_approvals_say_who_answered_and_who_approved_their_own_act(owner, folder
     assert re.search(r"good \w+ granted ann ops", rows)
     assert re.search(r"own \w+ denied bot who also acted ops", rows)
     assert re.search(r"unanswered \w+ waiting ops", rows)
+    stands_out = re.search(r"What stands out (.*?) Timeline", seen.said)[1]
+    assert "own: denied by who also acted bot" in stands_out
 
 
 def test_an_ambiguous_act_says_how_it_was_resolved(owner, folder):
