@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference.runx_receipts import receipt
@@ -61,6 +61,10 @@ POLICY = json.dumps(
     {"level": "observe", "tools": {"allow": [{"name": "local_read", "arguments": {"path": "logs/**"}}]}}
 )
 OPTIONS = Options(policy=POLICY.encode())
+
+EXAMPLES = settings.default.max_examples
+few = settings(max_examples=EXAMPLES if EXAMPLES > 1_000 else min(EXAMPLES, 100))
+"""A document is large: what the deep profile asks for is done there alone."""
 
 odd = st.one_of(
     st.none(),
@@ -119,23 +123,27 @@ def lines(events):
     return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
+@few
 @given(st.one_of(*(changed(value) for value in (RESULT, SESSION, CHILD, ROOT, RESUME, EVALUATION))))
 def test_a_changed_document_is_judged_and_never_ok(value):
     assert judged(json.dumps(value).encode()) in (None, 1, 3, 5, 6)
 
 
+@few
 @given(st.one_of(changed(STREAM), changed(JOURNAL), changed([ROOT, CHILD])), st.integers(0, 40))
 def test_changed_lines_are_judged_and_never_ok(events, cut):
     data = lines(events) if isinstance(events, list) else b""
     assert judged(data[: len(data) - cut]) in (None, 1, 3, 5, 6)
 
 
+@few
 @given(changed(ROOT), changed(CHILD))
 def test_a_changed_store_is_judged_and_never_ok(root, child):
     files = {"a.json": json.dumps(root).encode(), "b.json": json.dumps(child).encode(), "index.json": b"{}"}
     assert judge_folder(files, None).report.exits() in (1, 3, 5)
 
 
+@few
 @given(st.sampled_from([json.dumps(value).encode() for value in (RESULT, CHILD, RESUME)]), st.data())
 def test_a_document_with_a_byte_changed_is_judged(data, draw):
     place = draw.draw(st.integers(0, len(data) - 1))
