@@ -65,7 +65,10 @@ def init(
 
 
 def head(context: typer.Context, ledger: LedgerOption = None, json: JsonOption = False) -> None:
-    """Print the newest head: a signed note over all before it, with the cosignatures that are kept of it."""
+    """Print the newest head: a signed note over all before it.
+
+    Cosignatures of notaries that are kept of it are further lines.
+    """
     options = shared(context, ledger, json=json)
     opened = Ledger.open(options.folder(), places=options.places)
     note = with_cosignatures(opened.checkpoint(), opened.folder)

@@ -93,7 +93,7 @@ def notarize(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Have somebody else remember: a receipt is counter-sealed, a head cosigned.
+    """Have somebody else counter-seal a receipt, or cosign a head.
 
     A notary sees digests, sizes and the ledger's name, unless --full says more. Without an answer the request waits here and
     nothing is lost: `--pending` sends it again. The token is taken from LEDGER_NOTARY_TOKEN.
