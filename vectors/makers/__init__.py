@@ -1,6 +1,7 @@
 """What writes the vectors: bytes by the pages of docs/spec alone, with the standard library and PyNaCl, none of our code."""
 
 from vectors.makers import (
+    authority,
     bundles,
     canonical_json,
     carried,
@@ -35,6 +36,7 @@ FILES = (
     journals.make,
     rotations.make,
     rules.make,
+    authority.make,
     continues.make,
     bundles.make,
     carried.tlog_proofs,
