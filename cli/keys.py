@@ -205,6 +205,12 @@ def add(
         _write_trust(path, pin(path.read_bytes() if path.exists() else b"", timestamp=found))
         typer.echo(f"{role:<9} {escape(target)}")
         return
+    if role == "notary" and (key is not None or cosigner is not None):
+        cosigner_key = None if cosigner is None else _cosigner(target, cosigner)
+        notary = NotaryPin(name=target, key=key, cosigner=cosigner_key, url=url)
+        _write_trust(path, pin(path.read_bytes() if path.exists() else b"", notary=notary))
+        typer.echo(f"{role:<9} {key or cosigner_key}  {escape(target)}")
+        return
     if key is None:
         if not (Path(target) / "journal").is_dir():
             raise LedgerError(
@@ -226,9 +232,6 @@ def add(
             after = pin(before, origin=OriginPin(name=target, log_key=key))
         case "approver":
             after = pin(before, approver=ApproverPin(name=target, key=key, roles=tuple(approver_role)))
-        case "notary":
-            cosigner_key = None if cosigner is None else _cosigner(target, cosigner)
-            after = pin(before, notary=NotaryPin(name=target, key=key, cosigner=cosigner_key, url=url))
         case _:
             expected = "issuer, origin, approver or notary, or timestamp with --certificate"
             raise typer.BadParameter(f"got {role!r}, expected {expected}", param_hint="--role")
@@ -267,6 +270,7 @@ def list_(context: typer.Context, json: JsonOption = False, trust: TrustOption =
                 ("notary", found.notaries),
             )
             for each in group.values()
+            if getattr(each, "log_key", None) or getattr(each, "key", None)
         ]
         + [
             {"role": "cosigner", "name": each.name, "key": each.cosigner}

@@ -15,7 +15,7 @@
     roles = ["release"]
     [[notary]]
     name = "notary.example.org"
-    key = "ed25519:..."                # seals counter-seals
+    key = "ed25519:..."                # seals counter-seals; may be left out for a witness, which only cosigns
     cosigner = "ed25519:..."           # cosigns heads, under the same name; may be left out
     url = "https://notary.example.org" # where `ledger notarize` asks; trust does not depend on it
     [[timestamp]]
@@ -96,10 +96,13 @@ class ApproverPin(Member):
 
 
 class NotaryPin(Member):
-    """A notary: name and key of its counter-seals, key of its cosignatures under the same name, and where it is asked."""
+    """A notary: name, key of its counter-seals, key of its cosignatures under the same name, and where it is asked.
+
+    One of the two keys may be absent: a witness of transparency logs only cosigns.
+    """
 
     name: Name
-    key: KeyId
+    key: KeyId | None = None
     cosigner: KeyId | None = None
     url: Name | None = None
 
@@ -190,9 +193,10 @@ def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> T
         *(("origin", found.name, found.log_key) for found in file.origin),
         *(("issuer", found.name, found.key) for found in file.issuer),
         *(("approver", found.name, found.key) for found in file.approver),
-        *(("notary", found.name, found.key) for found in file.notary),
+        *(("notary", found.name, found.key) for found in file.notary if found.key is not None),
         *(("cosigner", found.name, found.cosigner) for found in file.notary if found.cosigner is not None),
     )
+    _check_notaries(file)
     for role, name, key in keyed:
         if role == "cosigner" and not is_note_name(name):
             raise TrustError(f"trust: notary {clip(name)}: a cosigner's name holds neither white space nor '+'")
@@ -205,15 +209,6 @@ def parse_trust(data: bytes, *, source: str, allow_test_keys: bool = False) -> T
         if (role, name) in roles.values():
             raise TrustError(f"trust: {role} {clip(name)} is pinned twice", code="trust.name_twice")
         roles[key] = (role, name)
-    if file.quorum > len(file.notary):
-        raise TrustError(
-            f"trust: got quorum {file.quorum}, expected at most {len(file.notary)}, the number of notaries"
-        )
-    certificates: dict[str, str] = {}
-    for each in file.timestamp:
-        if each.name in certificates.values() or each.certificate in certificates:
-            raise TrustError(f"trust: timestamp {clip(each.name)} is pinned twice", code="trust.name_twice")
-        certificates[each.certificate] = each.name
     return Trust(
         {found.name: found for found in file.origin},
         {found.name: found for found in file.issuer},
@@ -301,6 +296,24 @@ def unpin(data: bytes, name: str, *, allow_test_keys: bool = False) -> bytes:
     result = tomlkit.dumps(document).encode("utf-8")
     parse_trust(result, source="trust file", allow_test_keys=allow_test_keys)
     return result
+
+
+def _check_notaries(file: _File) -> None:
+    """Raise for a notary without any key, one that is pinned twice, a quorum beyond their number, an authority pinned twice."""
+    for pinned in file.notary:
+        if pinned.key is None and pinned.cosigner is None:
+            raise TrustError(f"trust: notary {clip(pinned.name)}: got no key, expected key, cosigner or both")
+    if len({pinned.name for pinned in file.notary}) != len(file.notary):
+        raise TrustError("trust: a notary is pinned twice", code="trust.name_twice")
+    if file.quorum > len(file.notary):
+        raise TrustError(
+            f"trust: got quorum {file.quorum}, expected at most {len(file.notary)}, the number of notaries"
+        )
+    certificates: dict[str, str] = {}
+    for each in file.timestamp:
+        if each.name in certificates.values() or each.certificate in certificates:
+            raise TrustError(f"trust: timestamp {clip(each.name)} is pinned twice", code="trust.name_twice")
+        certificates[each.certificate] = each.name
 
 
 def _refuse_key(role: str, name: str, key: str, *, allow_test_keys: bool) -> None:

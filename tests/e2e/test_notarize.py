@@ -193,6 +193,11 @@ def test_a_cosigned_head_and_a_tlog_proof_show_their_cosigners(notary, url, fold
     )
     done = auditor.verify("--require", "counter-seal=1", tmp_path / "altered")
     assert (done.exit, "cosignature.invalid" in done.codes) == (1, True)
+    # A witness that only cosigns is pinned with that key alone.
+    other = Person(tmp_path / "other").trusts(folder)
+    assert other("trust", "add", notary.name, "--role", "notary", "--cosigner", notary.cosigner).exit == 0
+    assert "cosigner" in other("trust", "list").out
+    assert other.verify("--require", "counter-seal=1", note).exit == 0
     (tmp_path / "bare").write_bytes(data[: data.rindex(b"\xe2\x80\x94")])
     assert auditor.verify("--require", "counter-seal=1", tmp_path / "bare").exit == 4
     assert auditor.verify(tmp_path / "bare").exit == 0

@@ -93,6 +93,8 @@ def test_an_empty_file_pins_nobody():
         (key("cosigner"), key("notary")),
         (key("cosigner"), key("log")),
         (key("cosigner"), "ed25519:" + "00" * 32),
+        (f'key = "{key("notary")}"\ncosigner = "{key("cosigner")}"\n', ""),
+        ("[[timestamp]]", f'[[notary]]\nname = "notary.example.org"\ncosigner = "{key("more")}"\n[[timestamp]]'),
         ('name = "notary.example.org"', 'name = "a notary"'),
         ('name = "notary.example.org"', 'name = "notary+1"'),
         ("[[timestamp]]", f'[[notary]]\nname = "another"\nkey = "{key("notary")}"\n[[timestamp]]'),
@@ -147,6 +149,12 @@ def test_a_notary_speaks_only_under_its_name_with_its_key():
     assert trust.judge_notary("notary.example.org", key("cosigner")) == "trust.notary_mismatch"
     assert trust.judge_notary("another", key("notary")) == "trust.notary_mismatch"
     assert trust.judge_notary("another", key("other")) == "trust.notary_unpinned"
+
+
+def test_a_witness_that_only_cosigns_needs_no_key_of_seals():
+    trust = parse(GOOD.replace(f'key = "{key("notary")}"\n', ""))
+    assert (trust.notaries["notary.example.org"].key, trust.quorum) == (None, 1)
+    assert trust.judge_notary("notary.example.org", key("notary")) == "trust.notary_mismatch"
 
 
 def test_pinning_keeps_what_the_user_wrote_and_pinning_again_changes_nothing():
