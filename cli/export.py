@@ -9,7 +9,7 @@ import typer
 
 __all__ = ["register"]
 
-_FORMATS: Final = {"otlp": "cli.otlp"}
+_FORMATS: Final = {"otlp": "cli.otlp", "parquet": "cli.parquet"}
 """Format -> the module of its command; what a format needs is loaded when it is written."""
 
 

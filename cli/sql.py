@@ -18,7 +18,7 @@ from cli.trustfile import read_trust
 from ledger.errors import clip
 from ledger.index.asking import Answer, QueryTimeError, ask, within
 from ledger.index.beside import Beside
-from ledger.index.parquet import write_parquet
+from ledger.index.parquet import part_of, write_parquet
 from ledger.index.questions import QUESTIONS
 from ledger.index.session import open_session
 from ledger.storage.clock import now
@@ -115,7 +115,7 @@ def sql(
         raise typer.BadParameter("goes without --prove and --json", param_hint="--format parquet")
     sources = [bring_up_to_date(folder, options, jobs=jobs).source for folder in ledger or [options.folder()]]
     asked_at = now().replace("T", " ").removesuffix("Z")
-    writable = () if output is None else (output,)
+    writable = () if output is None else (part_of(output),)
     connection = open_session(sources, asked_at=asked_at, unsafe=unsafe, writable=writable)
     folders = {each.ledger: each.folder for each in sources}
     trusted = read_trust(options)

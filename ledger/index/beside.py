@@ -44,7 +44,7 @@ class Beside:
     """Where to look: origin -> the ledger's folder, and name -> key of the notaries that are believed."""
 
     folders: Mapping[str, Path]
-    notaries: Mapping[str, str] = field(default_factory=dict)
+    notaries: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:

@@ -11,7 +11,7 @@ from ledger.index.asking import QueryError, check_statement, one_line
 from ledger.index.beside import Beside, look_up_asked
 from ledger.index.session import Session
 
-__all__ = ["write_parquet"]
+__all__ = ["part_of", "write_parquet"]
 
 
 def write_parquet(
@@ -26,7 +26,7 @@ def write_parquet(
     """Write the rows of a query as Parquet; return how many.
 
     Args:
-        connection: a session that may write `output`.
+        connection: a session that may write `part_of(output)`.
         text: one statement that only reads.
         values: what stands for `$name`.
         output: the file, replaced where it is there.
@@ -38,17 +38,26 @@ def write_parquet(
     """
     statement = check_statement(connection, text)
     metadata = ", ".join(f"{_quoted(name)}: {_quoted(value)}" for name, value in members.items())
+    part = part_of(output)
     query = statement.query.strip().rstrip(";")
     try:
         look_up_asked(connection, statement, values, beside)
         rows = connection.execute(
-            f"COPY (\n{query}\n) TO {_quoted(str(output.absolute()))} "
-            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})",
+            f"COPY (\n{query}\n) TO {_quoted(str(part))} "
+            f"(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA {{{metadata}}})",
             values or None,
         ).fetchall()
+        part.replace(output)
     except duckdb.Error as error:
         raise QueryError(f"sql: {one_line(error)}", code="sql.failed") from error
+    finally:
+        part.unlink(missing_ok=True)
     return int(rows[0][0])
+
+
+def part_of(output: Path) -> Path:
+    """Return the file that is written first, and has the name of `output` when it is whole."""
+    return output.absolute().with_name(f".{output.name[:200]}.part")
 
 
 def _quoted(text: str) -> str:

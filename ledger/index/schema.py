@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledger.digest import digest
 from ledger.index import acts, record, standing, state, viewbudgets, viewruns, viewstanding
 from ledger.index.columns import Stored, View
 
-__all__ = ["PUBLIC", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS"]
+__all__ = ["PUBLIC", "SCHEMA_DIGEST", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS"]
 
 SCHEMA_VERSION: Final = 1
-"""Changes with every change of a stored table: an index of another one is made anew."""
+"""What a person is told; an index is told apart by `SCHEMA_DIGEST`."""
 
 STORED: Final[tuple[Stored, ...]] = (*record.TABLES, *acts.TABLES, *standing.TABLES)
 """Filled from receipts."""
 
 STATE: Final[tuple[Stored, ...]] = state.TABLES
 """Written by whoever verified."""
+
+SCHEMA_DIGEST: Final = digest("\n".join([each.create() + each.insert() for each in (*STORED, *STATE)]).encode("utf-8"))
+"""Changes with every change of a stored table: an index of another one is made anew."""
 
 _FINDINGS: Final = View(
     "findings",

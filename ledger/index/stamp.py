@@ -26,7 +26,7 @@ import duckdb
 from ledger import canonical
 from ledger.digest import digest
 from ledger.errors import LedgerError
-from ledger.index.schema import SCHEMA_VERSION
+from ledger.index.schema import SCHEMA_DIGEST
 from ledger.storage.durable import replace
 from ledger.storage.journal import segment_path, segments
 from ledger.storage.places import Places
@@ -38,7 +38,7 @@ Mark: TypeAlias = tuple[int, int, int, int]
 """Size in bytes, inode, and the times of the last change of content and of anything, in ns: what tells a file from another."""
 
 INDEX_NAME: Final = "index.duckdb"
-_MADE_BY: Final = f"{VERSION} {SCHEMA_VERSION} {duckdb.__version__}"
+_MADE_BY: Final = f"{VERSION} {SCHEMA_DIGEST} {duckdb.__version__}"
 
 
 @dataclass(frozen=True, slots=True)

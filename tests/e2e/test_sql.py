@@ -22,6 +22,7 @@ from reference.shell import Ended, User, files_of
 from cli.main import main
 from cli.text import console, error_console
 from ledger import Ledger, Places
+from ledger.index.schema import PUBLIC
 from ledger.storage.journal import segment_path
 
 
@@ -241,3 +242,20 @@ def test_index_says_what_it_did(user):
     assert (said["done"], said["state"]["head"]["size"]) == ("nothing", 1)
     (user.user.work / "B/index.duckdb").unlink()
     assert user("-L", "B", "sql", "--format", "csv", COUNT).out.split()[-1] == "1"
+
+
+def test_tables_are_exported_with_their_head_and_again_over_the_old_files(user, tmp_path):
+    for _ in range(2):
+        assert user("-L", "A", "export", "parquet", "-o", tmp_path / "out").exit == 0
+    names = {path.stem for path in (tmp_path / "out").iterdir()}
+    assert names == {each.name for each in PUBLIC}
+    path = str(tmp_path / "out/calls.parquet")
+    assert duckdb.execute("SELECT act, exit_code FROM read_parquet(?)", [path]).fetchall() == [("sh", 3)]
+    columns = {row[0] for row in duckdb.execute("DESCRIBE SELECT * FROM read_parquet(?)", [path]).fetchall()}
+    assert "arguments" not in columns
+    found = dict(duckdb.execute("SELECT key, value FROM parquet_kv_metadata(?)", [path]).fetchall())
+    assert (found[b"ledger.0.head_size"], found[b"ledger.0.signer_pinned"]) == (b"5", b"True")
+    assert user("-L", "A", "export", "parquet", "-o", tmp_path / "one", "calls", "--arguments").exit == 0
+    (shown,) = duckdb.execute("SELECT arguments FROM read_parquet(?)", [str(tmp_path / "one/calls.parquet")]).fetchone()
+    assert json.loads(shown)["argv"] == ["sh", "-c", "exit 3"]
+    assert user("-L", "A", "export", "parquet", "-o", tmp_path / "one", "nothing").exit == 2
