@@ -90,11 +90,11 @@ def judge_store_file(path: Path, subject: str, options: Shared, asked: Options) 
 
 def _received(options: Shared) -> tuple[Path | None, list[bytes]]:
     """Return the ledger that is named or near, and the receipts of ctrlrun that it received as they happened."""
-    from ledger.live.ctrlrun import received  # noqa: PLC0415  what it loads would cost every other file
-    from ledger.storage.reader import Reader  # noqa: PLC0415  the same
-
     try:
         folder = options.folder()
+        from ledger.live.ctrlrun import received  # noqa: PLC0415  what it loads would cost every other file
+        from ledger.storage.reader import Reader  # noqa: PLC0415  the same
+
         return folder, [data for data, _ in received(Reader(folder))]
     except LedgerError:
         if options.ledger is not None:

@@ -578,3 +578,37 @@ def test_a_view_in_place_of_a_table_is_not_run(store):
     verdict = judged(store)
     assert verdict.coverage.count == 0
     assert verdict.exit in {1, 5}
+
+
+VALUES = [
+    None, "", "x", "committed", "denied", 0, 1, -1, True, 1.5, [], [1], ["a"], [1.5], {}, {"a": 1.5}, {"a": {"b": [1.5]}}, {"a": 1},
+    "sha256:" + "0" * 64, "ctr_" + "0" * 32, "act_" + "0" * 32, "apr_" + "0" * 32, "dlg_" + "0" * 32, "apr_" + "g" * 32,
+    "2026-02-30T00:00:00.000Z", "2026-11-31T00:00:00.000Z", "2026-12-31T23:59:59.999Z", "2026-12-31T24:00:00.000Z", "2026-12-31",
+    {"agent": "a", "user": None, "claims": {}, "issuer": None, "expires_at": None}, {"agent": ""}, json.loads('{"a":' * 20 + "1" + "}" * 20),
+]  # fmt: skip
+
+
+def test_what_is_told_fast_as_a_receipt_has_its_shape_and_holds_no_float(made):
+    from verify.foreign.ctrlrun.shape import misshape_of
+    from verify.foreign.ctrlrun.usual import holds_float, is_usual
+
+    told = 0
+    for line in sink(made).split("\n")[:-1]:
+        document = json.loads(line)
+        assert is_usual(document)
+        assert not is_usual({name: value for name, value in document.items() if name != "hop"} | {"hop2": None})
+        for name in document:
+            for value in VALUES:
+                changed = document | {name: value}
+                if is_usual(changed):
+                    told += 1
+                    rest = changed | {each: document[each] for each in ("action_hash", "prev_hash")}
+                    assert misshape_of(rest, "ctrlrun.receipt/v7") is None, (name, value)
+                    assert not holds_float(changed)
+        for name in document["principal"]:
+            for value in VALUES:
+                changed = document | {"principal": document["principal"] | {name: value}}
+                if is_usual(changed):
+                    told += 1
+                    assert misshape_of(changed, "ctrlrun.receipt/v7") is None, (name, value)
+    assert told > 100

@@ -73,15 +73,15 @@ def _refuse_principal(principal: dict[str, Any]) -> None:
         raise ValueError("expires_at")
 
 
-def faults_of(value: dict[str, Any], *, plain: bool, usual: bool = False) -> list[tuple[str, str]]:
+def faults_of(value: dict[str, Any], *, plain: bool) -> list[tuple[str, str]]:
     """Return (code, message) of all that is wrong with a document under the schema that it names; without any ctrlrun reads it too.
 
-    `plain` and `usual` are those of its reading.
+    `plain` is that of its reading.
     """
     schema = schema_of(value)
     if schema not in MEMBERS:
         return [("format.unknown", f"schema {clip(schema)}: only its hash was checked")]
-    misshape = None if usual else misshape_of(value, schema)
+    misshape = misshape_of(value, schema)
     faults = [] if misshape is None else [("foreign.malformed", misshape)]
     try:
         found = action_hash_of(value, plain=plain)

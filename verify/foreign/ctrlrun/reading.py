@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -36,8 +36,7 @@ class Fault:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A text as ctrlrun takes it.
 
     `readable` is whether its parser takes it at all. `plain` says that the text is the compact print of its value: no fault, no
@@ -56,10 +55,11 @@ def read(data: bytes) -> Reading:
     """Return what a text holds."""
     try:
         value = orjson.loads(data)
-        if orjson.dumps(value) == data and _is_shallow(data):
-            usual = type(value) is dict and is_usual(value)
-            if usual or not holds_float(value):
-                return Reading(value, readable=True, plain=True, usual=usual)
+        if orjson.dumps(value) == data:
+            if type(value) is dict and is_usual(value):
+                return Reading._make((value, True, True, None, True))
+            if _is_shallow(data) and not holds_float(value):
+                return Reading(value, readable=True, plain=True)
     except (orjson.JSONDecodeError, TypeError):
         pass  # the slow reader says why
     fault = None

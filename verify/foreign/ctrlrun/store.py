@@ -42,7 +42,8 @@ def judge_store(tables: Tables, *, kind: str = "store", received: Iterable[bytes
         meeting.receipt(value, seq)
         prune.receipt(value, seq)
 
-    receipts, columns = Receipts(report, Chain(checkpoint), seen), Columns(tables.columns)
+    receipts = Receipts(report, Chain(checkpoint), meeting.receipt if checkpoint is None else seen)
+    columns = Columns(tables.columns)
     outside = Received(received, checkpoint)
     count = 0
     for row in tables.receipts():
@@ -82,9 +83,11 @@ def _take(
         columns.add(f"row {number}", f"column seq holds {clip(text(seq) or seq)}, no integer")
         return
     where = f"row {number}" if seq is None else f"seq {seq}"
-    stored: Hash = _hash(hash_) if hashed else False
+    stored: Hash = (
+        (hash_.decode("utf-8", "backslashreplace") if type(hash_) is bytes else _hash(hash_)) if hashed else False
+    )
     value = receipts.take(where, data if type(data) is bytes else None, seq=seq, stored=stored)
-    if seq is not None:
+    if seq is not None and anchors.count:
         anchors.place(seq, text(hash_))
     if value is not None:
         columns.row(where, row, value)
