@@ -42,7 +42,7 @@ def page() -> str:
     """Return the page."""
     parts = [
         _INTRO,
-        "## Tables\n\n" + "\n".join(f"- [`{each.name}`](#{each.name}): {each.says}" for each in PUBLIC) + "\n",
+        "## Tables\n\n" + "\n".join(f"- `{each.name}`: {each.says}" for each in PUBLIC) + "\n",
     ]
     parts.extend(_table(each) for each in PUBLIC)
     parts.append("## Questions\n\n`ledger sql --question NAME` asks one; `ledger sql --questions` lists them.\n")
