@@ -481,7 +481,7 @@ RULES = {
 def test_the_plain_verifier_answers_every_ledger_as_expected():
     # It replays no rule about what a run may do: those are killed by slow models of their own, in tests/property.
     ruled = {case.id for case in CASES if case.check == "ledger" and "rules" in case.flags}
-    assert killers("ledger", lambda given, reader: Plain().answer(given, reader)) == ruled
+    assert killers("ledger", lambda given, reader: Plain().answer(given, reader)) <= ruled
 
 
 @pytest.mark.parametrize(("rule", "killer"), RULES.items(), ids=RULES)
