@@ -18,6 +18,7 @@ from ledger.times import TIME_PATTERN
 from ledger.words import Access, Basis, Period, Profile, Risk
 
 __all__ = [
+    "TIME_PATTERN",
     "Act",
     "Actor",
     "Adapter",
