@@ -14,10 +14,11 @@ from typing import Final
 from cli.options import Shared
 from cli.trustfile import read_memory, read_trust
 from ledger.digest import digest
-from ledger.errors import LedgerError, NotFoundError, StorageError
+from ledger.errors import LedgerError, NotFoundError, StorageError, clip
 from ledger.index.session import Source
 from ledger.index.stamp import building, journal_marks, locate, read_stamp
 from ledger.storage.reader import Reader
+from verify.errors import TrustError
 from verify.trust import Trust
 
 __all__ = ["ChangedError", "Indexed", "bring_up_to_date", "memory_digest", "trust_digest"]
@@ -53,6 +54,7 @@ def bring_up_to_date(folder: Path, options: Shared, *, jobs: int | None = None, 
     folder = folder.resolve()
     origin = _origin(folder)
     source = Source(locate(folder, origin, options.places), origin, folder)
+    _refuse_trust_from_data(options, folder)
     trust = read_trust(options)
     if not rebuild and _is_current(source, options, trust):
         return Indexed(source, "nothing")
@@ -80,6 +82,17 @@ def _is_current(source: Source, options: Shared, trust: Trust | None) -> bool:
         and stamp.memory == memory_digest(source, options)
         and stamp.segments == journal_marks(source.folder)
     )
+
+
+def _refuse_trust_from_data(options: Shared, folder: Path) -> None:
+    """Raise where the trust file lies in the ledger that is to be judged by it: nothing in a ledger can vouch for it."""
+    path = (options.trust or options.places.trust_file).resolve()
+    if path.is_relative_to(folder):
+        raise TrustError(
+            f"trust: {clip(str(path))} lies in the ledger that it would vouch for",
+            code="trust.from_data",
+            hint="keep whom you trust apart from the evidence",
+        )
 
 
 def _origin(folder: Path) -> str:

@@ -13,7 +13,7 @@ from cli.asked import Footer, exit_of_answer, footers, parquet_members, read_val
 from cli.indexing import bring_up_to_date
 from cli.options import JsonOption, TrustOption, shared
 from cli.rows import print_csv, print_table, row_values
-from cli.text import console, print_json, say_error
+from cli.text import console, escape, print_json, say, say_error
 from cli.trustfile import read_trust
 from ledger.errors import clip
 from ledger.index.asking import Answer, QueryTimeError, ask, within
@@ -113,7 +113,11 @@ def sql(
         raise typer.BadParameter("goes with --format parquet, and that with it", param_hint="-o")
     if format_ == "parquet" and (prove is not None or options.json):
         raise typer.BadParameter("goes without --prove and --json", param_hint="--format parquet")
-    sources = [bring_up_to_date(folder, options, jobs=jobs).source for folder in ledger or [options.folder()]]
+    made = [bring_up_to_date(folder, options, jobs=jobs) for folder in ledger or [options.folder()]]
+    for one in made:
+        if one.problem is not None:
+            say(f"the index will be made anew the next time: {escape(one.problem)}")
+    sources = [one.source for one in made]
     asked_at = now().replace("T", " ").removesuffix("Z")
     writable = () if output is None else (part_of(output),)
     connection = open_session(sources, asked_at=asked_at, unsafe=unsafe, writable=writable)

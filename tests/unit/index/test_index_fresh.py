@@ -23,6 +23,7 @@ from ledger.errors import DamagedError, NotFoundError, StorageError
 from ledger.index import connect
 from ledger.index.session import open_session
 from ledger.storage.places import Places
+from verify.errors import TrustError
 
 
 class Asked:
@@ -249,6 +250,13 @@ def test_a_strangers_folder_is_not_written_into(ledger, tmp_path):
     assert (asked.exit, asked.receipts) == (3, ids(ledger))
     assert sorted(ledger.folder.rglob("*")) == before
     assert asked.indexed.source.path.is_relative_to(tmp_path / "stranger")
+
+
+def test_trust_that_lies_in_the_ledger_vouches_for_nothing(ledger):
+    inside = ledger.folder / "trust.toml"
+    inside.write_bytes(ledger.places.trust_file.read_bytes())
+    with pytest.raises(TrustError, match="vouch"):
+        bring_up_to_date(ledger.folder, Shared(trust=inside, user=ledger.places))
 
 
 def test_what_a_stranger_put_into_the_folder_is_not_believed(ledger, tmp_path):
