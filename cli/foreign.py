@@ -17,6 +17,9 @@ from verify.report import Coverage, Report, Verdict
 __all__ = ["judge_path", "judge_store_file", "judge_stream"]
 
 _SQLITE: Final = b"SQLite format 3\0"
+_COLUMNS: Final = frozenset({"receipt_id", "json"})
+"""Columns that receipts of ctrlrun have in every release."""
+_LOOK_BYTES: Final = 1 << 20
 _MAX_BYTES: Final = 4 << 30
 """A larger file is not read into memory."""
 _ATTEMPTS: Final = 3
@@ -70,8 +73,8 @@ def judge_store_file(path: Path, subject: str, options: Shared, asked: Options) 
     for attempt in range(_ATTEMPTS):
         try:
             with open_store(path) as store:
-                if not store.has("receipts"):
-                    return _found(subject, "subject.unknown", "a database without receipts", options, asked)
+                if not store.columns >= _COLUMNS:
+                    return _unusable(path, subject, store.faults, options, asked)
                 judgement = judge_store(store, received=kept)
             if kept:
                 notes = (
@@ -82,10 +85,20 @@ def judge_store_file(path: Path, subject: str, options: Shared, asked: Options) 
             return verdict_of(judgement, subject=subject, trust=trust, options=asked)
         except StorageError as error:
             if error.code == "foreign.unreadable":
-                return _found(subject, "foreign.unreadable", str(error), options, asked)
+                return _unusable(path, subject, [str(error)], options, asked)
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError
+
+
+def _unusable(path: Path, subject: str, faults: list[str], options: Shared, asked: Options) -> Verdict:
+    """Return the verdict on a file without the table of receipts: damaged, where it shows that it had one, else nothing known."""
+    from verify.foreign import recognise  # noqa: PLC0415  few files are asked
+
+    with path.open("rb") as file:
+        damaged = bool(faults) and recognise(file.read(_LOOK_BYTES)) is not None
+    message = faults[0] if faults else "a database without receipts of ctrlrun"
+    return _found(subject, "foreign.unreadable" if damaged else "subject.unknown", message, options, asked)
 
 
 def _received(options: Shared) -> tuple[Path | None, list[bytes]]:

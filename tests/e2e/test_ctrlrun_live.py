@@ -346,3 +346,25 @@ def test_a_store_that_does_not_hold_is_reported_by_its_import_and_condemns_nothi
     assert (verdict.exit, verdict.json["native"]["code"]) == (1, "hash_missing")
     assert {"foreign.native_fails", "ctrlrun.hash_missing"} <= codes(verdict)
     assert person("verify", cwd=work).exit == 0
+
+
+def test_a_database_of_something_else_is_nothing_that_is_known(person, work):
+    for name, statement in (
+        ("books.db", "CREATE TABLE receipts(id INTEGER, amount INTEGER)"),
+        ("notes.db", "CREATE TABLE notes(id INTEGER)"),
+    ):
+        with contextlib.closing(sqlite3.connect(work / name)) as connection, connection:
+            connection.execute(statement)
+        assert person("verify", work / name, cwd=work).exit == 5
+    (work / "torn.db").write_bytes(b"SQLite format 3\0" + b"x" * 50)
+    assert person("verify", work / "torn.db", cwd=work).exit == 5
+
+
+def test_a_store_that_is_cut_short_does_not_hold(person, work):
+    app = App(work / "app")
+    app.everything()
+    app.close()
+    data = app.path.read_bytes()
+    for size in (len(data) - 4096, len(data) - 1):
+        (work / "cut.db").write_bytes(data[:size])
+        assert person("verify", work / "cut.db", cwd=work).exit == 1, size

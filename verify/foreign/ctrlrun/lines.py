@@ -41,7 +41,7 @@ _SCHEMA: Final = re.compile(r"ctrlrun\.[a-z._]{1,40}/[A-Za-z0-9.]{1,32}")
 _RECEIPT_MARK: Final = re.compile(rb'^\s*\{.{0,4096}?"schema"\s*:\s*"(ctrlrun\.receipt/[A-Za-z0-9.]{1,32})"', re.DOTALL)
 _ROW_MARK: Final = re.compile(rb'\\"schema\\"\s*:\s*\\"(ctrlrun\.receipt/[A-Za-z0-9.]{1,32})\\"')
 _SQLITE: Final = b"SQLite format 3\0"
-_RECEIPTS_TABLE: Final = re.compile(rb'CREATE TABLE "?receipts"?\s*\(\s*receipt_id\b')
+_TABLES: Final = re.compile(rb'CREATE TABLE "?receipts"?\s*\(\s*receipt_id\b|\{"schema":"ctrlrun\.receipt/v')
 _OF_RECEIPTS: Final = frozenset({"receipt_id", "action_hash", "arguments", "decision"})
 _ANCHOR: Final = "ctrlrun.anchor/v1"
 _ANCHOR_KINDS: Final = ("interval", "checkpoint")
@@ -53,8 +53,8 @@ def recognise(data: bytes) -> Recognised | None:
     """Return what a file is: the first line that shows it decides, so that damage in one does not hide the rest."""
     look = data[:_LOOK_BYTES]
     if look.startswith(_SQLITE):
-        # The text of each table's definition stands in the file as it is.
-        return Recognised("ctrlrun", "store", _UNKNOWN) if _RECEIPTS_TABLE.search(look) is not None else None
+        # The text of each table's definition, and of each receipt, stands in the file as it is.
+        return Recognised("ctrlrun", "store", _UNKNOWN) if _TABLES.search(look) is not None else None
     whole = read(look)  # one document, printed over several lines or in one
     if whole.readable:
         found = _of_value(whole.value)
