@@ -186,7 +186,10 @@ def test_a_flush_costs_one_sync_and_a_new_pack_one_more_of_its_folder(
     other = ArtifactStore(tmp_path / "new")
     other.stage(b"x")
     other.flush()
-    assert synced[-2:] == [str(tmp_path / "new" / "artifacts" / "packs"), str(tmp_path / "new" / "artifacts" / "packs" / "00000000.pack")]
+    assert synced[-2:] == [
+        str(tmp_path / "new" / "artifacts" / "packs"),
+        str(tmp_path / "new" / "artifacts" / "packs" / "00000000.pack"),
+    ]
 
 
 def test_bytes_that_another_process_wrote_are_synced_before_they_count_as_stored(
@@ -279,4 +282,7 @@ def test_an_erasure_cut_short_leaves_the_old_pack(tmp_path: Path, monkeypatch: p
     assert os.listdir(tmp_path / "artifacts" / "packs") == ["00000000.pack"]
     assert artifacts.get(sha(KEPT[1])) == KEPT[1]
     assert artifacts.erase(sha(KEPT[1]))
-    assert [data for _, data in lines_of((tmp_path / "artifacts" / "packs" / "00000000.pack").read_bytes())] == [KEPT[0], *KEPT[2:]]
+    assert [data for _, data in lines_of((tmp_path / "artifacts" / "packs" / "00000000.pack").read_bytes())] == [
+        KEPT[0],
+        *KEPT[2:],
+    ]

@@ -107,7 +107,14 @@ def _bundles(files: Files, book: Book) -> None:
     one("other-key", "Sealed by another key than it names.", carried(book, kit.sealed(kit.canonical(payload(book)), OTHER_LOG, TYPE)), "counterseal.signature", "embedded-key")  # fmt: skip
     one("receipt-type", "Sealed as a receipt is.", carried(book, document(book, type_=kit.RECEIPT_TYPE)), "format.unknown", "types", 3)  # fmt: skip
     one("later-schema", "A later version.", carried(book, document(book, schema="receipt-ledger.counter-seal/v2")), "format.unknown", "later-version", 3)  # fmt: skip
-    for name, value in (("mode", "digest-only"), ("size", 6), ("verdict", {}), ("notary", "a b"), ("root", None), ("more", 1)):
+    for name, value in (
+        ("mode", "digest-only"),
+        ("size", 6),
+        ("verdict", {}),
+        ("notary", "a b"),
+        ("root", None),
+        ("more", 1),
+    ):
         given = kit.sealed(kit.canonical(payload(book, **{name: value})), NOTARY, TYPE)
         one(f"malformed-{name}", f"Its {name} is not as it must be.", carried(book, given), "counterseal.malformed", "types")  # fmt: skip
     one("no-seal", "It has no seal.", carried(book, kit.envelope(kit.canonical(payload(book)), type_=TYPE)), "counterseal.signature", "unsigned")  # fmt: skip

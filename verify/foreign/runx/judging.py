@@ -102,7 +102,8 @@ def _judge_set(verdict: SetVerdict, found: Recognised) -> Judgement:
 
 
 def _judge_counter_seal(data: bytes, found: Recognised, trust: Trust | None) -> Judgement:
-    pems = [_pem(pin.key) for pin in trust.notaries.values()] if trust is not None else []
+    keys = () if trust is None else (pin.key for pin in trust.notaries.values())
+    pems = [_pem(key) for key in keys if key is not None]
     verdict = verify_runx_notary(data, [pem for pem in pems if pem])
     report = Report()
     report.expect("digests", "signatures")

@@ -61,7 +61,9 @@ def test_small_ones_share_a_pack_in_the_documented_form_and_large_ones_are_files
     assert found["artifacts/packs/00000000.pack"] == f"{sha(b'one' + bytes([10]))} 4\none\n\n{sha(b'')} 0\n\n".encode()
     assert found[f"artifacts/blobs/{sha(large)[7:]}"] == large
     assert len(found) == 2
-    said = subprocess.run(["sha256sum", f"{tmp_path}/artifacts/blobs/{sha(large)[7:]}"], capture_output=True, check=True).stdout
+    said = subprocess.run(
+        ["sha256sum", f"{tmp_path}/artifacts/blobs/{sha(large)[7:]}"], capture_output=True, check=True
+    ).stdout
     assert said[:64].decode() == sha(large)[7:]
 
 
