@@ -32,12 +32,14 @@ _SETTINGS: Final = (
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET temp_directory = ''",
+    "SET wal_autocheckpoint = '1 TB'",
     "SET python_enable_replacements = false",
 )
 
 
-_MEMORY_BYTES: Final = 1 << 30
-"""Enough for a batch and the ends of all columns; more is not faster."""
+_MEMORY_BYTES: Final = 2 << 30
+_COMMIT_BYTES: Final = 192 << 20
+"""Bytes of journal after which what was loaded goes to the disk: until then it is held in memory."""
 
 
 class Build:
@@ -52,6 +54,7 @@ class Build:
         self._index = index
         self._temporary = temporary_beside(index)
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._uncommitted = 0
         try:
             index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             remove_temporaries(index.parent, which=self._is_ours)
@@ -78,8 +81,14 @@ class Build:
         Raises:
             StorageError: the disk is full.
         """
+        batch = list(pieces)
         try:
-            Loader(self._open, ledger).load(pieces, start=start, leave_out=leave_out)
+            Loader(self._open, ledger).load(batch, start=start, leave_out=leave_out)
+            self._uncommitted += sum(map(len, batch))
+            if self._uncommitted >= _COMMIT_BYTES:
+                for statement in ("COMMIT", "CHECKPOINT", "BEGIN"):
+                    self._open.execute(statement)
+                self._uncommitted = 0
         except duckdb.Error as error:
             raise _failed(error, self._index) from error
 
