@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # A shell that starts us in the background has us ignore these, and what we start would inherit that.
-for _signal in (signal.SIGINT, signal.SIGQUIT):
+for _signal in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(_signal) == signal.SIG_IGN:
         signal.signal(_signal, signal.default_int_handler if _signal == signal.SIGINT else signal.SIG_DFL)
 

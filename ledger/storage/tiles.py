@@ -9,6 +9,7 @@ Source: docs/spec/merkle.md, C2SP tlog-tiles.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from hashlib import sha256
@@ -87,6 +88,11 @@ class Tiles:
             _, opened = self._open.popitem()
             if _is_still(*opened):
                 os.close(opened[0])
+
+    def __del__(self) -> None:
+        """Close what nobody closed: a ledger that is let go of holds no file open."""
+        with contextlib.suppress(AttributeError, OSError):
+            self.close()
 
     def _write_level(self, level: int, start: int, hashes: list[bytes]) -> None:
         opened = self._open.get(level)
