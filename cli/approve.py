@@ -82,7 +82,7 @@ def pending(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Show the acts that wait for an approval, and what exactly would run."""
+    """Show the acts that wait, and what exactly would run."""
     options = shared(context, ledger, json=json, trust=trust)
     with Ledger.open(options.folder(), places=options.places) as opened:
         found = _waiting(opened, _approvers(options), reference)
@@ -125,7 +125,10 @@ def approve(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Approve an act that waits, or acts by a pattern; with your own key, never the ledger's."""
+    """Approve an act that waits, or acts by a pattern.
+
+    With your own key, never the ledger's.
+    """
     options = shared(context, ledger, json=json, trust=trust)
     if pattern is None:
         _answer(options, request, "granted", key, name, role, expires, output)
@@ -157,7 +160,10 @@ def deny(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Deny an act that waits. It stands above approvals until you replace it."""
+    """Deny an act that waits.
+
+    It stands above approvals until you replace it.
+    """
     options = shared(context, ledger, json=json, trust=trust)
     _answer(options, request, "denied", key, name, role, _EXPIRES, output)
 

@@ -32,7 +32,9 @@ def budget(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what a run may spend, has spent, has set aside and has left, the runs inside it included.
+    """Show what a run may spend and has left.
+
+    Limits, what is spent, set aside and left, the runs inside it included.
 
     A run without a limit of its own is not counted; the run above it is.
     """

@@ -65,7 +65,10 @@ def evaluate(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Record an evaluation of a subject, or decide one; exit 0 if it is met, 6 if not, 3 if inconclusive, 1 if refused."""
+    """Record an evaluation of a subject, or decide one.
+
+    Exit 0 if it is met, 6 if not, 3 if inconclusive, 1 if refused.
+    """
     options = shared(context, ledger, json=json, trust=trust)
     if criteria is None:
         raise typer.BadParameter("name the criteria set", param_hint="--criteria")

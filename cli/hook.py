@@ -77,7 +77,10 @@ def hook(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Take an event from standard input before and after each tool call; exit 2 if the call must not be made."""
+    """Hold the tool calls of an agent client, an event each.
+
+    An event is read from standard input before and after each call; exit 2 if the call must not be made.
+    """
     options = shared(context, ledger, json=json, trust=trust)
     try:
         given = RunOptions(

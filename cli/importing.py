@@ -66,9 +66,9 @@ def import_(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Keep documents of other systems with the verdict by their own rules, and record what they say.
+    """Take in documents of other systems and what they say.
 
-    The bytes are kept as they came. Importing a document again adds nothing. A document that does not hold is kept as well:
+    The bytes are kept as they came, with the verdict by their own rules. Importing a document again adds nothing. A document that does not hold is kept as well:
     `verify` of its import says so, and the ledger is none the worse for it.
     A stream of AXLR is passed through as it comes, and the exit is that of AXLR.
     """

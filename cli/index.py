@@ -31,8 +31,9 @@ def index(
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
-    """Bring the index that `ledger sql` asks up to date: what is new is verified first.
+    """Bring the index of `ledger sql` up to date.
 
+    What is new is verified first.
     It is never needed to append or to verify, and can be deleted at any time.
     """
     options = shared(context, ledger, json=json, trust=trust)

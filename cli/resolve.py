@@ -42,7 +42,10 @@ def resolve(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Settle an act of which nobody knows whether it happened, so that it is neither repeated nor lost."""
+    """Settle an act of which nobody knows the end.
+
+    Say whether it happened, so that it is neither repeated nor lost.
+    """
     if happened == did_not_happen:
         raise typer.BadParameter("say one of both", param_hint="--happened, --did-not-happen")
     options = shared(context, ledger, json=json)

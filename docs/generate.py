@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import blocks, commands, proofs, published, schemas, sql, tables
+from generators import blocks, commands, notaries, proofs, published, schemas, sql, tables
 
 DOCS = Path(__file__).resolve().parent
 
@@ -53,6 +53,7 @@ BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("spec/bundles.md", "consistency"): proofs.consistency_example,
     ("spec/keys.md", "example"): blocks.rotation,
     ("spec/keys.md", "published"): blocks.published_keys,
+    ("spec/notary.md", "counter-seal"): notaries.counter_seal,
     ("spec/published.md", "example"): published.tree,
     ("spec/words.md", "reasons"): blocks.reasons,
     ("reference/verdicts.md", "codes"): blocks.codes,

@@ -83,9 +83,9 @@ OURS = {"schema": "receipt-ledger.policy/v1", "level": "act-within-policy"}
 
 @pytest.mark.parametrize(
     ("policy", "said"),
-    [({"policy": {"level": "observe", "surprise": 1}}, "surprise"), ({**OURS, "level": "act-with-approval"}, "level"),
-     ({**OURS, "tools": {"deny": [{"name": "rm"}]}}, "rm"), ({**OURS, "always_ask": [{"name": "sh"}]}, "always_ask"),
-     ({**OURS, "rules": [{"name": "large", "act": "*", "then": "ask"}]}, "large")],
+    [({"policy": {"level": "observe", "surprise": 1}}, "surprise"),
+     ({**OURS, "tools": {"deny": [{"name": "rm"}]}}, "rm"), ({**OURS, "always_ask": [{"name": "rm"}]}, "always_ask"),
+     ({**OURS, "rules": [{"name": "large", "act": "refund", "then": "ask"}]}, "large")],
 )  # fmt: skip
 def test_a_policy_that_cannot_be_read_or_held_here_is_refused_by_name_and_nothing_is_recorded(shell, policy, said):
     (shell.home / "p.json").write_text(json.dumps(policy))
@@ -95,6 +95,19 @@ def test_a_policy_that_cannot_be_read_or_held_here_is_refused_by_name_and_nothin
     assert said in ended.stderr
     assert not (shell.home / "ran").exists()
     assert size(shell) == before
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [{**OURS, "level": "act-with-approval"}, {**OURS, "always_ask": [{"name": "sh"}]},
+     {**OURS, "rules": [{"name": "large", "act": "*", "then": "ask"}]}],
+)  # fmt: skip
+def test_a_policy_that_asks_before_the_command_leaves_it_waiting(shell, policy):
+    (shell.home / "p.json").write_text(json.dumps(policy))
+    assert shell("run", "--policy", "p.json", "--", "sh", "-c", "touch ran").returncode == 125
+    assert not (shell.home / "ran").exists()
+    assert len(json.loads(shell("pending", "--json").stdout)) == 1
+    assert shell("verify", "--all").returncode == 0
 
 
 @pytest.mark.parametrize(("allowed", "code"), [("sh", 0), ("ls", 125)])
