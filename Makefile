@@ -43,6 +43,7 @@ bench: $(STAMP)  ## figures: ours, the floor and the ratio from one run
 	@$(BIN)/python tests/bench/bench_append.py
 	@$(BIN)/python tests/bench/bench_verify.py
 	@$(BIN)/python tests/bench/bench_prove.py
+	@$(BIN)/python tests/bench/bench_notary.py
 
 vectors: $(STAMP) ## write vectors/ anew from their printed seeds
 	@$(BIN)/python vectors/generate.py

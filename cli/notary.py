@@ -94,7 +94,13 @@ def token(
         tokens.revoke(revoke)
         say(f"revoked {escape(revoke)}")
     elif list_:
-        print_json(tokens.listed())
+        known = tokens.listed()
+        if options.json:
+            print_json([each.model_dump(mode="json", exclude={"digest"}) for each in known])
+            return
+        for each in known:
+            origins = ", ".join(map(escape, each.origins)) or "every origin"
+            typer.echo(f"{each.id}  {each.issued_at}  {','.join(each.scopes)}  {origins}")
     else:
         made = tokens.issue(scopes=scope, origins=origin)
         say(f"id {made[4:20]}; it is shown once and kept nowhere")

@@ -31,7 +31,7 @@ from ledger.storage.durable import replace
 from ledger.storage.lock import LedgerLock
 from notary.errors import NotaryError
 
-__all__ = ["Grant", "Scope", "Tokens"]
+__all__ = ["Grant", "Scope", "Token", "Tokens"]
 
 _SCHEMA: Final = "receipt-ledger.notary-tokens/v1"
 _MAX_BYTES: Final = 16 << 20
@@ -48,7 +48,9 @@ class Scope(StrEnum):
     ADMIT = "admit"
 
 
-class _Token(Member):
+class Token(Member):
+    """What is kept of a token."""
+
     id: Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")]
     digest: Digest
     issued_at: Time
@@ -59,7 +61,7 @@ class _Token(Member):
 
 class _File(Member):
     schema_: Literal["receipt-ledger.notary-tokens/v1"] = Field(alias="schema")
-    tokens: Annotated[tuple[_Token, ...], Field(strict=False)]
+    tokens: Annotated[tuple[Token, ...], Field(strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,13 @@ class Tokens:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
-        self._known: dict[str, _Token] = {}
+        self._known: dict[str, Token] = {}
 
     def issue(self, *, scopes: Sequence[Scope] = (), origins: Sequence[str] = ()) -> str:
         """Return a new token, which is written down nowhere; without scopes it has all of them."""
         id_ = random_bytes(8).hex()
         token = f"rln_{id_}_{base64.urlsafe_b64encode(random_bytes(32)).decode('ascii').rstrip('=')}"
-        made = _Token(
+        made = Token(
             id=id_,
             digest=digest(token.encode("ascii")),
             issued_at=now(),
@@ -111,9 +113,9 @@ class Tokens:
                 raise NotaryError(f"token: got id {clip(id_)}, which is none here", code="token.unknown")
             self._write(after)
 
-    def listed(self) -> list[dict[str, object]]:
-        """Return what is known of each token, without its digest."""
-        return [each.model_dump(mode="json", exclude={"digest"}) for each in self._read()]
+    def listed(self) -> tuple[Token, ...]:
+        """Return what is known of each token, the oldest first."""
+        return self._read()
 
     def check(self, presented: str) -> Grant | None:
         """Return what a token allows, None where it is not one of this notary's."""
@@ -138,7 +140,7 @@ class Tokens:
             self._known = {each.id: each for each in self._read()}
             self._seen = seen
 
-    def _read(self) -> tuple[_Token, ...]:
+    def _read(self) -> tuple[Token, ...]:
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -148,6 +150,6 @@ class Tokens:
         except (LedgerError, ValidationError) as error:
             raise NotaryError(f"tokens {str(self._path)!r}: {error}", code="notary.tokens") from error
 
-    def _write(self, tokens: Sequence[_Token]) -> None:
+    def _write(self, tokens: Sequence[Token]) -> None:
         value = {"schema": _SCHEMA, "tokens": [each.model_dump(mode="json") for each in tokens]}
         replace(self._path, canonical.encode(value), mode=0o600, durable=True)

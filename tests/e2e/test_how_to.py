@@ -31,6 +31,7 @@ PAGES = (
     "ctrlrun",
     "runx",
     "notarize",
+    "run-a-notary",
 )
 BLOCK = re.compile(
     r"(?:^`(?P<name>[a-z_]+\.py)`:\n\n)?^```(?P<kind>console|python)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE

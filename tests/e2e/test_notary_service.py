@@ -168,7 +168,7 @@ def test_tokens_are_shown_once_and_forgotten_on_demand(operator, service, ledger
         assert (answer.status_code, answer.json()["code"]) == (403, "token.origin")
         good = operator.token()
         assert client.post("/v1/receipts/notarize", content=data, headers=bearer(good)).status_code == 200
-        listed = json.loads(operator("notary", "token", str(operator.notary), "--list"))
+        listed = json.loads(operator("notary", "token", str(operator.notary), "--list", "--json"))
         assert good[4:20] in {each["id"] for each in listed}
         assert good not in json.dumps(listed)
         operator("notary", "token", str(operator.notary), "--revoke", good[4:20])
