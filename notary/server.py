@@ -72,9 +72,8 @@ def serve(
             code="notary.plain",
             hint="give --certificate and --certificate-key, or --plain-http where a proxy brings TLS",
         )
-    with _alone(folder.path / "serving"):
-        # The socket first: what cannot be served is not opened.
-        bound = _bind(listening)
+    # The socket first: what cannot be served is not opened.
+    with _alone(folder.path / "serving"), _bind(listening) as bound:
         desk = Desk(folder)
         application = build(desk, folder.tokens(), limits=limits)
         config = uvicorn.Config(
@@ -122,8 +121,12 @@ def _bind(listening: Listening) -> socket.socket:
             listening.host, listening.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
     except OSError as error:
         raise NotaryError(
             f"serve: {listening.host} port {listening.port}: {error.strerror or error}",

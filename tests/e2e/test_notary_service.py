@@ -24,6 +24,7 @@ from ledger.notarization import parse_notarization
 from ledger.note import ED25519, NoteKey, check_note, parse_note, parse_vkey, print_vkey
 from ledger.tlogproof import parse_tlog_proof
 from tests.reference.ledgers import grant, new_ledger, quick_folder
+from tests.reference.people import Person
 from tests.reference.submissions import LEDGER, Service, bearer, body, checkpoint_body, serving, witnessed_body
 
 
@@ -37,13 +38,11 @@ class Operator:
         self.environment = {**kept, "HOME": str(self.home), "NO_COLOR": "1"}
 
     def __call__(self, *words: str, code: int = 0) -> str:
-        ran = subprocess.run(
-            [LEDGER, *words], env=self.environment, cwd=self.home, capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == code, (words, ran.returncode, ran.stdout, ran.stderr)
-        assert "Traceback" not in ran.stderr
-        self.said = ran.stderr
-        return ran.stdout
+        ran = Person(self.home)(*words)
+        assert ran.exit == code, (words, ran)
+        assert "Traceback" not in ran.err
+        self.said = ran.err
+        return ran.out
 
     def token(self, *options: str) -> str:
         return self("notary", "token", str(self.notary), *options).splitlines()[-1]
