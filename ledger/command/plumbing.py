@@ -7,7 +7,7 @@ import selectors
 
 from ledger.command.end import CapturedStream, OutputMode, Sink, StreamName
 from ledger.command.streams import Outlet, Recorder, Relay, duplicate, open_outlet, widen
-from ledger.command.terminal import RawMode, copy_size, open_pty
+from ledger.command.terminal import RawMode, StopKey, copy_size, open_pty
 
 __all__ = ["Plumbing"]
 
@@ -35,6 +35,7 @@ class Plumbing:
         self._terminal = -1
         self._raw: RawMode | None = None
         self._keyboard: Relay | None = None
+        self._stop_key: StopKey | None = None
         self._drained_ns = 0
 
     def lay(self, stdin: int, stdout: int, stderr: int, *, pty: bool) -> None:
@@ -96,7 +97,12 @@ class Plumbing:
             return
         if self._keyboard is None or self._keyboard.done:
             outlet = Outlet(duplicate(self._pty), "own")
-            self._keyboard = Relay(self._selector, self._raw.fd, outlet, owned=False)
+            self._stop_key = self._stop_key or StopKey(self._pty)
+            self._keyboard = Relay(self._selector, self._raw.fd, outlet, taker=self._stop_key, owned=False)
+
+    def stop_typed(self, group: int) -> bool:
+        """Return whether a key was typed since the last call that must stop the command's group and us."""
+        return self._stop_key is not None and not self.done and self._stop_key.pressed(group)
 
     def suspend(self) -> None:
         """Give our terminal back for as long as we are stopped."""

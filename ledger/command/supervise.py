@@ -135,7 +135,7 @@ class _Loop:
         self._kill_at: int | None = None
         self._killed = False
         self._received: list[int] = []
-        # A session of its own suspends itself; only a group in our session is followed when it stops.
+        # A session of its own is stopped by key, at its terminal; only a group in our session is followed when it stops.
         self._follow_stops = foreground.exists and not plumbing.session
 
     def run(self, limit_ms: int | None, grace_ms: int) -> None:
@@ -156,6 +156,8 @@ class _Loop:
             timeout_s = None if wake_at is None else max(0, wake_at - now) / 1e9
             for key, _ in self._selector.select(timeout_s):
                 key.data()
+            if self._process.ended_ns is None and self._plumbing.stop_typed(self._process.pid):
+                self._on_stop_key()
 
     def _finished(self) -> bool:
         return self._process.ended_ns is not None and self._plumbing.done
@@ -261,6 +263,14 @@ class _Loop:
                         self._plumbing.abandon()
                 case _:
                     pass
+
+    def _on_stop_key(self) -> None:
+        """Stop a command that has a session of its own, and us, until our shell continues both."""
+        self._process.signal(signal.SIGSTOP)
+        self._plumbing.suspend()
+        stop_group()
+        self._plumbing.resume()
+        self._process.signal(signal.SIGCONT)
 
     def _on_stop(self, number: int) -> None:
         """Follow the command into its stop, so that our shell sees it and can continue both."""

@@ -1,8 +1,10 @@
 """Terminals: a pty for the command, our own keyboard in raw mode, and who is in the foreground.
 
 Two cases. When our standard input is a terminal the command gets a session of its own with the pty as its controlling
-terminal, and every key goes to the pty as a byte: Ctrl-C is turned into a signal once, there. Otherwise the command gets a
-process group in our session. It starts in the background of the terminal we may have; a key's signal reaches us and is passed
+terminal, and every key goes to the pty as a byte: Ctrl-C is turned into a signal once, there. Ctrl-Z is too, but
+the kernel discards a stop in a session where nobody could continue it, so `StopKey` says when we have to stop the command.
+
+Otherwise the command gets a process group in our session. It starts in the background of the terminal we may have; a key's signal reaches us and is passed
 on. When it wants to read from that terminal (a password, say) the kernel stops it; then the foreground is lent to it until
 it ends or is suspended.
 """
@@ -15,12 +17,17 @@ import os
 import signal
 import termios
 import tty
+from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["Foreground", "RawMode", "copy_size", "open_pty"]
+__all__ = ["Foreground", "RawMode", "StopKey", "copy_size", "open_pty"]
 
 _OFLAG: Final = 1
 _NO_SIZE: Final = bytes(8)
+_LOCAL: Final = 3
+_CHARACTERS: Final = 6
+_DISABLED: Final = b"\0"
+_STOP_BIT: Final = 1 << (signal.SIGTSTP - 1)
 
 
 def open_pty(model: int, *, interactive: bool) -> tuple[int, int]:
@@ -83,6 +90,68 @@ class RawMode:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self.fd, termios.TCSANOW, self._saved)
             self._saved = None
+
+
+class StopKey:
+    """Notices, among the keys on their way into a pty, the one that its terminal turns into a stop: mostly Ctrl-Z.
+
+    `pty` is our side of it.
+    """
+
+    def __init__(self, pty: int) -> None:
+        self._pty = pty
+        self._typed = False
+        self._quoted = False
+
+    def take(self, chunk: bytes) -> None:
+        """Look at keys; their meaning is the one that the terminal's modes give them now."""
+        try:
+            modes = termios.tcgetattr(self._pty)
+        except termios.error:
+            return
+        local, characters = modes[_LOCAL], modes[_CHARACTERS]
+        if not local & termios.ISIG:
+            self._quoted = False
+            return
+        key = characters[termios.VSUSP]
+        # After this key the next one is taken as it is.
+        quote = characters[termios.VLNEXT] if local & termios.ICANON and local & termios.IEXTEN else _DISABLED
+        for number in chunk:
+            typed = bytes((number,))
+            if self._quoted:
+                self._quoted = False
+            elif typed == key != _DISABLED:
+                self._typed = True
+            elif typed == quote != _DISABLED:
+                self._quoted = True
+
+    def pressed(self, group: int) -> bool:
+        """Return whether the key was typed since the last call and stops `group`, whose leader has its number.
+
+        It does where that group is in the foreground of the pty and its leader neither ignores, handles nor blocks the stop: a
+        shell in there stops its own jobs, which the kernel allows.
+        """
+        typed, self._typed = self._typed, False
+        if not typed:
+            return False
+        try:
+            return os.tcgetpgrp(self._pty) == group and not _keeps_from_stopping(group)
+        except OSError:
+            return False
+
+
+def _keeps_from_stopping(pid: int) -> bool:
+    """Return whether a process ignores, handles or blocks SIGTSTP.
+
+    Raises:
+        OSError: it is gone, or the system does not say.
+    """
+    kept = 0
+    for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+        name, _, value = line.partition(b":")
+        if name in {b"SigBlk", b"SigIgn", b"SigCgt"}:
+            kept |= int(value, 16)
+    return bool(kept & _STOP_BIT)
 
 
 class Foreground:

@@ -142,6 +142,20 @@ class Terminal:
                 return
         raise AssertionError(f"not stopped, the terminal shows {self.seen!r}")
 
+    def until_raw(self) -> None:
+        """Wait until keys are passed on one by one."""
+        until = time.monotonic() + 20
+        while termios.tcgetattr(self.slave)[3] & termios.ICANON:
+            assert time.monotonic() < until, "the terminal is not raw"
+            self.read(0.02)
+
+    def until_state(self, pid: int, letter: str) -> None:
+        """Wait until a process is in a state, as proc(5) names it."""
+        until = time.monotonic() + 20
+        while (state := Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]) != letter:
+            assert time.monotonic() < until, f"process {pid} is in state {state}, expected {letter}"
+            self.read(0.02)
+
     def end(self) -> dict:
         until = time.monotonic() + 20
         while self.process.poll() is None and time.monotonic() < until:
@@ -328,6 +342,66 @@ def test_control_z_stops_us_with_the_command_and_the_shell_continues_both(tmp_pa
     assert (end["exit_code"], end["front"]) == (6, True)
 
 
+def test_control_z_stops_us_with_a_command_at_our_keys_and_the_shell_continues_both(tmp_path):
+    script = "echo pid $$; read x; echo got $x; exit 6"
+    with Terminal(tmp_path, "sh", "-c", script, shell=True) as terminal:
+        pid = int(re.findall(r"pid (\d+)", terminal.until(r"pid \d+\r"))[0])
+        for _ in range(2):
+            terminal.suspend()
+            assert termios.tcgetattr(terminal.slave) == terminal.modes
+            terminal.until_state(pid, "T")
+            terminal.type(b"\n")
+            terminal.until(r"\[continued\]")
+            terminal.until_raw()
+            terminal.until_state(pid, "S")
+        terminal.type(b"late\r")
+        terminal.until("got late")
+        terminal.until(r"\[done\]")
+        end = terminal.end()
+    assert (end["exit_code"], end["front"], end["received"]) == (6, True, [])
+
+
+def test_time_that_we_were_stopped_counts_against_the_limit(tmp_path):
+    script = "echo pid $$; while :; do sleep 0.02; done"
+    with Terminal(tmp_path, "sh", "-c", script, shell=True, limit_ms=2500, grace_ms=5000) as terminal:
+        pid = int(re.findall(r"pid (\d+)", terminal.until(r"pid \d+\r"))[0])
+        terminal.suspend()
+        until = time.monotonic() + 2.6
+        while time.monotonic() < until:
+            terminal.read(0.1)
+        terminal.until_state(pid, "T")
+        terminal.type(b"\n")
+        terminal.until(r"\[done\]")
+        end = terminal.end()
+    assert (end["status"], end["signal"]) == ("limit", signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "keys", "got"),
+    [
+        ("trap '' TSTP", b"\x1a", ""),
+        ("trap 'echo noticed' TSTP", b"\x1a", ""),
+        ("stty -isig", b"\x1a", "\x1a"),
+        ("stty susp undef", b"\x1a", "\x1a"),
+        ("stty susp ^Y", b"\x1a", "\x1a"),
+        ("true", b"\x16\x1a", "\x1a"),
+    ],
+)
+def test_control_z_that_the_command_keeps_for_itself_stops_nothing(tmp_path, prepare, keys, got):
+    # A signal that the shell handles would end its own `read`, but not that of another process.
+    script = f'{prepare}; echo ready; x=$(head -n 1); echo "got<$x>"'
+    with Terminal(tmp_path, "sh", "-c", script, shell=True) as terminal:
+        terminal.until("ready")
+        terminal.until_raw()
+        terminal.type(keys)
+        terminal.type(b"on\r")
+        terminal.until(re.escape(f"got<{got}on>"))
+        shown = terminal.until(r"\[done\]")
+        end = terminal.end()
+    assert end["exit_code"] == 0
+    assert "[stopped]" not in shown
+
+
 def test_a_stop_from_outside_gives_the_terminal_back_until_we_are_continued(tmp_path):
     with Terminal(tmp_path, "sh", "-c", "echo pid $PPID; read x; echo got $x", shell=True) as terminal:
         pid = int(re.findall(r"pid (\d+)", terminal.until(r"pid \d+\r"))[0])
@@ -335,9 +409,7 @@ def test_a_stop_from_outside_gives_the_terminal_back_until_we_are_continued(tmp_
         terminal.until(r"\[stopped\]")
         assert termios.tcgetattr(terminal.slave) == terminal.modes
         terminal.type(b"\n")
-        until = time.monotonic() + 20
-        while termios.tcgetattr(terminal.slave)[3] & termios.ICANON and time.monotonic() < until:
-            terminal.read(0.02)
+        terminal.until_raw()
         terminal.type(b"more\r")
         terminal.until("got more")
         assert terminal.end()["exit_code"] == 0
