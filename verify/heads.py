@@ -50,6 +50,8 @@ HEAD_CODES: Final = {
 """Codes of findings, by the codes of the errors of opening a head."""
 _SIGNATURE_LENGTH: Final = 92
 """Letters of 4 bytes of key id and 64 of signature in base64."""
+_END_OF_LINE: Final = b'\\n","previous_head":"sha256:%b"}'
+"""What stands after the last signature on a head line, with a place for the hexadecimal digits of `previous_head`."""
 _TOGETHER: Final = 64
 """Signatures that are verified one after the other: faster than each between other work."""
 _FEW: Final = 200
@@ -131,7 +133,7 @@ class HeadFold:
         """The text of a note, with places for size and root in base64."""
         self._text = b""
         """What stands before it on a head line, with places for size and root."""
-        self._end = _end_of_line(self._digest)
+        self._end = _END_OF_LINE % self._digest.encode("ascii")
         """What stands after it."""
         if start is not None:
             self._start(start)
@@ -149,8 +151,8 @@ class HeadFold:
 
     def _set_line(self, line: bytes) -> None:
         self._line = line
-        self._digest = sha256(line).hexdigest()
-        self._end = _end_of_line(self._digest)
+        self._digest = digest = sha256(line).hexdigest()
+        self._end = _END_OF_LINE % digest.encode("ascii")
 
     def point(self) -> HeadPoint | None:
         """Return the point after the last head, None where something before it does not hold."""
@@ -217,20 +219,25 @@ class HeadFold:
 
         The leaves and keys of the commit are absorbed in any case.
         """
-        if keys or self._watch is not None or len(leaves) > 1:
-            self.absorb(leaves, keys)
+        if len(leaves) == 1 and not keys and self._watch is None:
+            root: bytes | None = self._fold.append_root(leaves.pop())
         else:
-            self._fold.append(leaves.pop()) if leaves else None
-        if not self.is_expected(line, size):
+            self.absorb(leaves, keys)
+            root = None
+        if not self.is_expected(line, size, root):
             return False
         self.commit(line, size, at)
         return True
 
-    def is_expected(self, line: bytes, size: int) -> bool:
-        """Return whether a line is the head that must stand after `size` entries, with one signature line, of the key in force."""
+    def is_expected(self, line: bytes, size: int, root: bytes | None = None) -> bool:
+        """Return whether a line is the head that must stand after `size` entries, with one signature line, of the key in force.
+
+        `root` is the root of the fold, where it is known already.
+        """
         if not self.sound or not self._mark or size == self.size:
             return False
-        root = self._fold.root()
+        if root is None:
+            root = self._fold.root()
         text = b2a_base64(root, newline=False)
         start, end = self._text % (size, text), self._end
         found = line[len(start) : -len(end)]
@@ -433,8 +440,3 @@ class HeadFold:
             return "key.chain", "no header stands before it"
         problem = self.keyring.take(receipt, index)
         return None if problem is None else ("key.chain", problem)
-
-
-def _end_of_line(digest: str) -> bytes:
-    """Return what stands after the last signature on a head line whose `previous_head` has these hexadecimal digits."""
-    return b'\\n","previous_head":"sha256:' + digest.encode("ascii") + b'"}'

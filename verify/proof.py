@@ -136,17 +136,17 @@ class RootFold:
         size: index after the last leaf; for a fold from 0, the number of leaves.
     """
 
-    __slots__ = ("_counter", "_edge", "size", "start")
+    __slots__ = ("_edge", "_stack", "size", "start")
 
     def __init__(self, start: int = 0) -> None:
         if start < 0:
             raise ProofError(f"fold: got start {start}, expected 0 or more", code="proof.malformed")
         self.start = start
         self.size = start
-        # Level -> the complete subtree that waits for its right neighbour.
-        self._counter: list[bytes | None] = [None]
-        # Complete subtrees whose left neighbour lies before `start`, with their levels, left to right.
-        self._edge: list[tuple[int, bytes]] = []
+        # Complete subtrees that wait for their right neighbours, left to right: each is larger than the next.
+        self._stack: list[bytes] = []
+        # Complete subtrees whose left neighbour lies before `start`, left to right: they stand before all others.
+        self._edge: list[bytes] = []
 
     @classmethod
     def resume(cls, state: FoldState) -> RootFold:
@@ -171,22 +171,26 @@ class RootFold:
 
     def append(self, leaf: bytes) -> None:
         """Add one leaf, given as its 32-byte leaf hash."""
-        counter = self._counter
-        number = self.size
+        self._add(0, leaf)
+
+    def append_root(self, leaf: bytes) -> bytes:
+        """Add one leaf, given as its 32-byte leaf hash, to a fold from 0; return the root after it.
+
+        Raises:
+            ProofError: the fold does not start at 0, so it has no root.
+        """
+        if self.start != 0:
+            raise self._rootless()
+        stack, number, hash_ = self._stack, self.size, sha256
         self.size = number + 1
-        level = 0
         while number & 1:
-            left = counter[level]
-            if left is None:
-                self._edge.append((level, leaf))
-                return
-            leaf = sha256(b"\x01" + left + leaf).digest()
-            counter[level] = None
-            level += 1
+            leaf = hash_(b"\x01" + stack.pop() + leaf).digest()
             number >>= 1
-            if level == len(counter):
-                counter.append(None)
-        counter[level] = leaf
+        root = leaf
+        for left in reversed(stack):
+            root = hash_(b"\x01" + left + root).digest()
+        stack.append(leaf)
+        return root
 
     def extend(self, leaves: Sequence[bytes]) -> None:
         """Add many leaves, given as their 32-byte leaf hashes; level by level, which is faster than one by one."""
@@ -215,7 +219,8 @@ class RootFold:
             raise ProofError(
                 f"fold: got a range from {after.start}, expected one from {self.size}", code="proof.malformed"
             )
-        for level, found in list(after._subtrees()):
+        state = after.snapshot()
+        for level, found in zip(_levels(state.start, state.size), state.hashes, strict=True):
             self._add(level, found)
 
     def root(self) -> bytes:
@@ -225,44 +230,30 @@ class RootFold:
             ProofError: the fold does not start at 0, so it has no root.
         """
         if self.start != 0:
-            raise ProofError(f"fold: a range from {self.start} has no root", code="proof.malformed")
+            raise self._rootless()
         running = None
-        for found in self._counter:
-            if found is not None:
-                running = found if running is None else sha256(b"\x01" + found + running).digest()
+        for found in reversed(self._stack):
+            running = found if running is None else sha256(b"\x01" + found + running).digest()
         return EMPTY_ROOT if running is None else running
+
+    def _rootless(self) -> ProofError:
+        return ProofError(f"fold: a range from {self.start} has no root", code="proof.malformed")
 
     def snapshot(self) -> FoldState:
         """Return the state, to resume from or to send to another process."""
-        return FoldState(self.start, self.size, tuple(found for _, found in self._subtrees()))
-
-    def _subtrees(self) -> Iterator[tuple[int, bytes]]:
-        """Yield level and hash of each maximal complete subtree, left to right."""
-        yield from self._edge
-        for level in range(len(self._counter) - 1, -1, -1):
-            found = self._counter[level]
-            if found is not None:
-                yield level, found
+        return FoldState(self.start, self.size, (*self._edge, *self._stack))
 
     def _add(self, level: int, found: bytes) -> None:
         """Add a complete subtree of 2**level leaves; the size is a multiple of 2**level."""
-        counter = self._counter
-        number = self.size >> level
+        stack, number = self._stack, self.size >> level
         self.size += 1 << level
-        while len(counter) <= level:
-            counter.append(None)
         while number & 1:
-            left = counter[level]
-            if left is None:
-                self._edge.append((level, found))
+            if not stack:
+                self._edge.append(found)
                 return
-            found = _node(left, found)
-            counter[level] = None
-            level += 1
+            found = sha256(b"\x01" + stack.pop() + found).digest()
             number >>= 1
-            if level == len(counter):
-                counter.append(None)
-        counter[level] = found
+        stack.append(found)
 
 
 def _levels(start: int, end: int) -> Iterator[int]:

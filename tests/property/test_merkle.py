@@ -56,10 +56,12 @@ def damaged(proof):
 
 @pytest.mark.parametrize("size", range(MOST + 1))
 def test_roots_are_those_of_the_rfc(size):
-    frontier, fold = merkle.Frontier(), verifier.RootFold()
+    frontier, fold, stepped = merkle.Frontier(), verifier.RootFold(), verifier.RootFold()
     for hashed in HASHES[:size]:
         frontier.append(hashed)
         fold.append(hashed)
+        assert stepped.append_root(hashed) == ROOTS[stepped.size]
+        assert stepped.snapshot() == fold.snapshot()
     assert merkle.root_of(size, READ) == frontier.root() == fold.root() == ROOTS[size]
     assert frontier.size == fold.size == size
     assert merkle.Frontier.of(size, frontier.hashes).root() == ROOTS[size]

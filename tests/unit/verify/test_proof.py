@@ -147,6 +147,8 @@ def test_a_range_has_a_root_only_behind_the_fold_that_ends_there(start, end):
         with pytest.raises(ProofError):
             after.root()
         with pytest.raises(ProofError):
+            after.append_root(LEAVES[end - 1])
+        with pytest.raises(ProofError):
             RootFold().join(after)
     state = after.snapshot()
     before.join(RootFold.resume(state))
