@@ -14,16 +14,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ledger import canonical
 from ledger.bundle import Item, LastEntry, join_hashes, join_items, join_last, parse_hashes, parse_items, parse_last
-from ledger.errors import FormatError, clip
+from ledger.twoheads import TwoHeads
 
 __all__ = ["CONSISTENCY_SCHEMA", "ConsistencyFile", "parse_consistency", "print_consistency"]
 
 CONSISTENCY_SCHEMA: Final = "receipt-ledger.consistency/v1"
 
-_MAX_BYTES: Final = 64 << 20
-_MEMBERS: Final = frozenset({"keyring", "last", "new", "old", "proof", "schema"})
+_LAYOUT: Final = TwoHeads(
+    "consistency",
+    "consistency.malformed",
+    CONSISTENCY_SCHEMA,
+    ("keyring", "last", "new", "old", "proof", "schema"),
+    ("new", "old"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +48,10 @@ def parse_consistency(data: bytes) -> ConsistencyFile:
         CanonicalError: not canonical JSON, or larger than 64 MiB.
         FormatError: `consistency.malformed`, or `bundle.malformed` for its keyring and hashes.
     """
-    value = canonical.decode(data, max_bytes=_MAX_BYTES)
-    old, new = value.get("old"), value.get("new")
-    if (
-        value.keys() != _MEMBERS
-        or value["schema"] != CONSISTENCY_SCHEMA
-        or not isinstance(old, str)
-        or not isinstance(new, str)
-    ):
-        raise FormatError(
-            f"consistency: got members {clip(sorted(value))}, expected keyring, last, new, old, proof and schema",
-            code="consistency.malformed",
-        )
+    value, new, old = _LAYOUT.parse(data)
     return ConsistencyFile(
-        old.encode("utf-8"),
-        new.encode("utf-8"),
+        old,
+        new,
         parse_hashes(value["proof"], "proof"),
         parse_items(value["keyring"], "keyring"),
         parse_last(value["last"]),
@@ -71,13 +64,10 @@ def print_consistency(found: ConsistencyFile) -> bytes:
     Raises:
         FormatError: what the format cannot hold.
     """
-    try:
-        notes = canonical.encode({"new": found.new.decode("utf-8"), "old": found.old.decode("utf-8")})
-    except UnicodeDecodeError as error:
-        raise FormatError("consistency: got a note that is not UTF-8", code="consistency.malformed") from error
     data = b'{"keyring":[%b],%b,%b,"proof":[%b],"schema":"%b"}' % (
-        join_items(found.keyring), join_last(found.last), notes[1:-1], join_hashes(found.proof), CONSISTENCY_SCHEMA.encode()
+        join_items(found.keyring), join_last(found.last), _LAYOUT.print_notes(found.new, found.old), join_hashes(found.proof),
+        CONSISTENCY_SCHEMA.encode(),
     )  # fmt: skip
     if parse_consistency(data) != found:
-        raise FormatError("consistency: got parts that are not canonical", code="consistency.malformed")
+        raise _LAYOUT.malformed("parts that are not canonical")
     return data

@@ -17,17 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ledger import canonical
-from ledger.bundle import Item, join_items, parse_hashes, parse_items
-from ledger.errors import FormatError, clip
-from ledger.keys import print_base64
+from ledger.bundle import Item, join_hashes, join_items, parse_hashes, parse_items
+from ledger.twoheads import TwoHeads
 
 __all__ = ["EQUIVOCATION_SCHEMA", "Equivocation", "parse_equivocation", "print_equivocation"]
 
 EQUIVOCATION_SCHEMA: Final = "receipt-ledger.equivocation/v1"
 
-_MAX_BYTES: Final = 64 << 20
-_MEMBERS: Final = frozenset({"keyring", "newer", "older", "path", "schema"})
+_LAYOUT: Final = TwoHeads(
+    "equivocation",
+    "equivocation.malformed",
+    EQUIVOCATION_SCHEMA,
+    ("keyring", "newer", "older", "path", "schema"),
+    ("newer", "older"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +50,10 @@ def parse_equivocation(data: bytes) -> Equivocation:
         CanonicalError: not canonical JSON, or larger than 64 MiB.
         FormatError: `equivocation.malformed`, or `bundle.malformed` for its keyring and hashes.
     """
-    value = canonical.decode(data, max_bytes=_MAX_BYTES)
-    older, newer = value.get("older"), value.get("newer")
-    if (
-        value.keys() != _MEMBERS
-        or value["schema"] != EQUIVOCATION_SCHEMA
-        or not isinstance(older, str)
-        or not isinstance(newer, str)
-    ):
-        raise FormatError(
-            f"equivocation: got members {clip(sorted(value))}, expected keyring, newer, older, path and schema",
-            code="equivocation.malformed",
-        )
+    value, newer, older = _LAYOUT.parse(data)
     return Equivocation(
-        older.encode("utf-8"),
-        newer.encode("utf-8"),
+        older,
+        newer,
         parse_hashes(value["path"], "path"),
         parse_items(value["keyring"], "keyring"),
     )
@@ -73,13 +65,10 @@ def print_equivocation(found: Equivocation) -> bytes:
     Raises:
         FormatError: what the format cannot hold.
     """
-    try:
-        notes = canonical.encode({"newer": found.newer.decode("utf-8"), "older": found.older.decode("utf-8")})
-    except UnicodeDecodeError as error:
-        raise FormatError("equivocation: got a note that is not UTF-8", code="equivocation.malformed") from error
-    path = ",".join(f'"{print_base64(each)}"' for each in found.path)
-    tail = f'"path":[{path}],"schema":"{EQUIVOCATION_SCHEMA}"'.encode("ascii")
-    data = b'{"keyring":[%b],%b,%b}' % (join_items(found.keyring), notes[1:-1], tail)
+    data = b'{"keyring":[%b],%b,"path":[%b],"schema":"%b"}' % (
+        join_items(found.keyring), _LAYOUT.print_notes(found.newer, found.older), join_hashes(found.path),
+        EQUIVOCATION_SCHEMA.encode(),
+    )  # fmt: skip
     if parse_equivocation(data) != found:
-        raise FormatError("equivocation: got parts that are not canonical", code="equivocation.malformed")
+        raise _LAYOUT.malformed("parts that are not canonical")
     return data
