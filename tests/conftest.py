@@ -19,7 +19,7 @@ SHARED = ROOT.parent / "shared" / "vectors"
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile(
-    "ci", max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    "ci", max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile("deep", max_examples=10_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
