@@ -115,6 +115,9 @@ class _Deciding:
     def propose(self, adopt: Callable[[str], None]) -> Admitted:
         recorder, proposal = self.recorder, self.proposal
         ledger, policy, bound = recorder.ledger, recorder.opening.policy, bound_of(recorder)
+        if policy is not None:
+            self.decided = decide_call(ledger, policy, proposal.act, proposal.arguments)
+        decided = self.decided
         intent = Intent(
             **recorder.common(),
             act=proposal.act,
@@ -123,31 +126,31 @@ class _Deciding:
             artifacts=proposal.artifacts,
             step=proposal.step,
             grant=proposal.grant or bound.grant,
+            policy=policy,
+            rule=None if decided is None else decided.rule,
+            would_have=_would_have(decided) if decided is not None and decided.runs else None,
         )
         ruled = policy is not None or bound.booked or intent.grant is not None
         if not ruled and not recorder.limited and proposal.effect_key is None and proposal.ask is None:
             return Admitted(ledger.append(ledger.envelope(intent)).receipt)
-        if policy is not None:
-            self.decided = decided = decide_call(ledger, policy, proposal.act, proposal.arguments)
-            would_have = _would_have(decided) if decided.runs else None
-            intent = intent.model_copy(update={"policy": policy, "rule": decided.rule, "would_have": would_have})
         blocked: Blocked | None = None
+        admitted = intent
 
         def build(view: View) -> list[Envelope]:
-            nonlocal blocked, intent
+            nonlocal blocked, admitted
             blocked = None
             try:
-                intent = self._admit(intent, view)
+                admitted = self._admit(intent, view)
             except Blocked as found:
                 blocked = found
                 return [] if found.decision is not None else [ledger.envelope(self._decision(intent, found))]
-            return [ledger.envelope(intent)]
+            return [ledger.envelope(admitted)]
 
         positions = ledger.commit(build)
         if blocked is None:
             if recorder.limited:
-                Spending.of(ledger).tell(recorder.root, positions[-1], intent)
-            return Admitted(positions[-1].receipt, intent.effect, self.limited)
+                Spending.of(ledger).tell(recorder.root, positions[-1], admitted)
+            return Admitted(positions[-1].receipt, admitted.effect, self.limited)
         if positions:
             blocked.decision = positions[-1].receipt
             adopt(blocked.decision)
@@ -160,13 +163,11 @@ class _Deciding:
             Blocked: it is not admitted; where it names a decision, that stands in the ledger already.
         """
         recorder, proposal, decided = self.recorder, self.proposal, self.decided
-        intent = intent.model_copy(update={"approvals": (), "effect": None, "lease_ms": None})
         gated = False
         if bound_of(recorder).booked:
             said, gate = Oversight.of(recorder.ledger).admit(recorder, intent.act, intent.step, size=view.size)
             gated = gate is not None
-            by_policy = None if decided is None else _would_have(decided) if decided.runs else None
-            intent = intent.model_copy(update={"would_have": by_policy or said})
+            intent = intent.model_copy(update={"would_have": intent.would_have or said})
         if intent.grant is not None:
             self.duties = cover(recorder, intent.grant, intent.act, view)
         if decided is not None and not decided.runs and decided.answer is Answer.DENY:

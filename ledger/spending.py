@@ -19,7 +19,7 @@ from ledger.envelope import parse_envelope
 from ledger.facts import read_facts
 from ledger.line import parse_entry_line, print_entry_line
 from ledger.members import Charge, CurrencyAmount, Limit
-from ledger.receipt import Opening, Receipt, parse_receipt
+from ledger.receipt import Intent, Opening, Receipt, parse_receipt
 from ledger.refusals import Blocked
 from ledger.rules.amounts import DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
 from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of, reserve
@@ -89,17 +89,30 @@ class _Tree:
     told: dict[int, tuple[str, Receipt]] = field(default_factory=dict)
     """What this process recorded itself, by index: it need not be read."""
 
+    admitted: tuple[int, str, Reserved] | None = None
+    """The act that was admitted last: the number of entries before it, its run, and what it sets aside."""
+    limited: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The meters that are limited in a run or above it, which its opening fixed."""
+
     def __post_init__(self) -> None:
         self.names = (self.root.encode("ascii"),)
 
     def catch_up(self, size: int) -> None:
         """Take the entries up to, not including, `size`."""
         while self.next < size and (told := self.told.pop(self.next, None)) is not None:
-            self.replay.see(self.next, *told)
+            self._take(self.next, *told)
             self.next += 1
         if self.next < size:
             self.cursor.advance(size, self.see)
             self.told = {index: told for index, told in self.told.items() if index >= size}
+
+    def _take(self, index: int, id_: str, receipt: Receipt) -> None:
+        """Take a receipt of this process; what an act sets aside is not worked out again if nothing came in between."""
+        admitted, self.admitted = self.admitted, None
+        if admitted is not None and isinstance(receipt, Intent) and admitted[:2] == (index, receipt.run):
+            self.replay.take(id_, admitted[1], admitted[2])
+        else:
+            self.replay.see(index, id_, receipt)
 
     def see(self, index: int, line: bytes) -> None:
         """Take an entry; those taken before and those of other trees are passed over."""
@@ -108,7 +121,7 @@ class _Tree:
         self.next = index + 1
         told = self.told.pop(index, None)
         if told is not None:
-            self.replay.see(index, *told)
+            self._take(index, *told)
             return
         if len(self.runs) <= _FEW_RUNS and _RESOLUTION not in line and not any(name in line for name in self.names):
             return
@@ -155,7 +168,10 @@ class Spending:
             line = own.lines.get(DURATION) if own is not None else None
             if line is not None and line.limit is not None and elapsed_ms >= line.limit:
                 return _over_time(line.limit, elapsed_ms)
-        return reserve(budgets, draw_of(charges))
+        found = reserve(budgets, draw_of(charges))
+        if budgets and isinstance(found, Reserved):
+            self._trees[root].admitted = size, run, found
+        return found
 
     def admit_child(self, root: str, parent: str, intent: str | None, limits: Iterable[Limit], *, size: int) -> None:
         """Raise unless a run may start a child run with these limits.
@@ -169,8 +185,11 @@ class Spending:
 
     def limited(self, root: str, run: str, *, size: int) -> frozenset[str]:
         """Return the meters that are limited in a run or above it."""
-        budgets = self._caught_up(root, size).budgets_of(run)
-        return frozenset(meter for budget in budgets for meter, line in budget.lines.items() if line.limit is not None)
+        replay, known = self._caught_up(root, size), self._trees[root].limited
+        if run not in known:
+            lines = (line for budget in replay.budgets_of(run) for line in budget.lines.items())
+            known[run] = frozenset(meter for meter, line in lines if line.limit is not None)
+        return known[run]
 
     def totals(self, root: str, run: str, *, size: int) -> tuple[CurrencyAmount, ...]:
         """Return what a run with limits of its own spent, as its `run` says; nothing for others."""

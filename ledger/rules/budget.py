@@ -350,13 +350,10 @@ def _refusal(reason: Reason, budget: Budget, meter: str, asked: int | str, level
 
 def _moved(budget: Budget, reserved: Mapping[str, int], spent: Mapping[str, int]) -> Budget:
     """Return a budget with amounts added to what is reserved and spent."""
-    lines = dict(budget.lines)
-    for meter, amount in reserved.items():
+    lines = {**budget.lines}
+    for meter in {**reserved, **spent}:
         limit, soft, grace, before, held = lines.get(meter, _FREE)
-        lines[meter] = Line(limit, soft, grace, before, held + amount)
-    for meter, amount in spent.items():
-        limit, soft, grace, before, held = lines.get(meter, _FREE)
-        lines[meter] = Line(limit, soft, grace, before + amount, held)
+        lines[meter] = Line(limit, soft, grace, before + spent.get(meter, 0), held + reserved.get(meter, 0))
     return Budget(lines, budget.overrun, budget.started_ms, budget.currency)
 
 

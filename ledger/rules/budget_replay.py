@@ -22,6 +22,7 @@ from ledger.rules.budget import (
     Hold,
     Line,
     Refused,
+    Reserved,
     admit_child,
     count_closed,
     count_opened,
@@ -191,10 +192,14 @@ class BudgetReplay:
         if isinstance(found, Refused):
             findings.append(_judge(index, found, draw))
             found = hold(budgets, draw)
-        self._put(intent.run, found.budgets)
-        self._holds[id_] = (intent.run, found.hold)
-        self._runs[intent.run].held.add(id_)
+        self.take(id_, intent.run, found)
         return findings
+
+    def take(self, id_: str, run: str, found: Reserved) -> None:
+        """Take an intent of a run with what it sets aside of the budgets as they stand now."""
+        self._put(run, found.budgets)
+        self._holds[id_] = (run, found.hold)
+        self._runs[run].held.add(id_)
 
     def _end(self, index: int, outcome: Outcome) -> list[Finding]:
         found = self._runs.get(outcome.run)
