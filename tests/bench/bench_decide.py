@@ -18,6 +18,7 @@ from pathlib import Path
 from ledger import Ledger, Places
 from ledger.digest import digest
 from ledger.envelope import Envelope
+from ledger.keys import PrivateKey
 from ledger.members import Act, Tool
 from ledger.receipt import Intent, print_receipt
 from ledger.recorder import common_of
@@ -70,6 +71,16 @@ def timed(calls: list, count: int) -> list[float]:
     return [statistics.median(times) for times in took]
 
 
+def timed_signs() -> float:
+    """Return the median time in microseconds of one signature: how fast this machine is just now."""
+    key, took = PrivateKey.from_seed(bytes(32)), []
+    for _ in range(2_000):
+        begun = time.process_time()
+        key.sign(b"floor")
+        took.append((time.process_time() - begun) * 1e6)
+    return statistics.median(took)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--receipts", type=int, default=1_000_000)
@@ -95,9 +106,11 @@ def main() -> None:
         ]
         bare, priced, *others = timed(calls, given.calls)
         size = ledger.head().size
+        signs = timed_signs()
         print(
             f"{size} receipts, {given.calls} calls of each kind in turns; the intent's append alone: {bare:.0f} µs, {priced:.0f} with a price (p50)"
         )
+        print(f"  one signature takes {signs:.0f} µs here and now (26 where the target was set)")
         words = (("budget", priced), ("policy", bare), ("effect", bare), ("all three", priced))
         for (word, append), median in zip(words, others, strict=True):
             print(f"  {word:<10} {median - append:6.0f} µs more than the append of the same receipt (p50; target 100)")
