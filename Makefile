@@ -33,7 +33,7 @@ arch: $(STAMP)   ## import contracts
 	@$(BIN)/lint-imports
 
 unit: $(STAMP)   ## pytest
-	@$(BIN)/pytest -n $(JOBS) -q
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal -q
 
 wheel: $(STAMP)  ## build the wheel and look inside
 	@rm -rf dist && $(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null

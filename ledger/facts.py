@@ -36,18 +36,21 @@ from ledger.receipt import (
     Step,
     children_of,
     parse_receipt,
+    read_members,
     run_of,
 )
 
-__all__ = ["Facts", "facts_of", "match_facts", "read_facts"]
+__all__ = ["Facts", "facts_of", "match_facts", "read_facts", "receipt_of"]
 
 # Printable ASCII that stands for itself in JSON: no quotation mark, no backslash.
 _PLAIN = r"[ !#-\[\]-~]"
 _NAME: Final = r"^[^\x00-\x1f\x7f-\x9f]{1,256}$"
 _SCALAR = rf'(?:"{_PLAIN}*"|0|-?[1-9][0-9]{{0,14}}|true|false|null)'
 
-_RULED: Final = ("limits", "policy", "effect", "approvals", "would_have", "grant", "runbook", "step")
+_RULED: Final = ("limits", "policy", "effect", "approvals", "would_have", "grant", "runbook", "step", "meter")
 """Members by which a receipt says that a rule bears on it."""
+_WAITING: Final = "waiting"
+"""The status of a decision that asks for an approval: a rule bears on what answers it."""
 _FREE: Final = ("arguments", "correlation")
 """Members whose own members have free names."""
 _READ: Final = (
@@ -62,7 +65,7 @@ _READ: Final = (
     *_FREE,
 )
 """What a match gives, in this order."""
-_GROUPS: Final = frozenset({*_READ, *_RULED}) - frozenset(_FREE)
+_GROUPS: Final = frozenset({*_READ, *_RULED, _WAITING}) - frozenset(_FREE)
 
 _KIND: Final = b'"kind":"'
 _FEW: Final = 256
@@ -91,7 +94,8 @@ class Facts(NamedTuple):
     continues: str | None = None
     """The run that an opening follows."""
     ruled: bool = False
-    """Whether it has limits, a policy, an effect, approvals, a grant, a runbook or a step, or what would have been decided."""
+    """Whether it has limits, a policy, an effect, approvals, a grant, a runbook or a step, what would have been decided, a meter
+    that refused, or waits for an approval."""
 
 
 def read_facts(payload: bytes) -> Facts:
@@ -123,8 +127,13 @@ def facts_of(receipt: Receipt) -> Facts:
         receipt.parent_opening if isinstance(receipt, Opening) else None,
         receipt,
         receipt.continues if isinstance(receipt, Opening) else None,
-        any(getattr(receipt, member, None) for member in _RULED),
+        any(getattr(receipt, member, None) for member in _RULED) or getattr(receipt, "status", None) == _WAITING,
     )
+
+
+def receipt_of(facts: Facts, payload: bytes) -> Receipt:
+    """Return the receipt that facts were read of; its bytes are lawful by then, so they are not held against the profile again."""
+    return facts.receipt if facts.receipt is not None else read_members(facts.kind, payload)
 
 
 def match_facts(payload: bytes) -> Facts | None:
@@ -190,7 +199,7 @@ def _shapes() -> dict[bytes, _Shape]:
         kind, expression = model.model_fields["kind"].default, re.compile(_object(model, top=True).encode())
         place = expression.groupindex
         pick = itemgetter(*(place.get(name, 0) - 1 for name in _READ))
-        ruled = [place[name] - 1 for name in _RULED if name in place]
+        ruled = [place[name] - 1 for name in (*_RULED, _WAITING) if name in place]
         shapes[kind.encode()] = _Shape(kind, expression, pick, itemgetter(*ruled, -1) if ruled else None)
     return shapes
 
@@ -205,6 +214,8 @@ def _object(model: type[BaseModel], *, top: bool = False, issuer: bool = False) 
         value = _value(field.annotation, field.metadata, name)
         if (top and name in _GROUPS) or name in _FREE:
             value = _named(name, value)
+        if top and name == "status":
+            value = value.replace(f'"{_WAITING}"', f'(?P<{_WAITING}>"{_WAITING}")')
         if issuer:
             value = _named(f"issuer_{name}", value)
         text = f'"{re.escape(name)}":{value}'

@@ -70,6 +70,7 @@ __all__ = [
     "children_of",
     "parse_receipt",
     "print_receipt",
+    "read_members",
     "receipt_id",
     "run_of",
 ]
@@ -471,6 +472,11 @@ def parse_receipt(payload: bytes) -> Receipt:
             code="receipt.malformed",
         )
     return receipt
+
+
+def read_members(kind: str, payload: bytes) -> Receipt:
+    """Return the receipt of a kind whose bytes `parse_receipt` accepts, at half its cost: only the caller knows that it does."""
+    return _KINDS[kind].model_validate_json(payload)
 
 
 def print_receipt(receipt: Receipt) -> bytes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledger.canonical import JsonValue
-from ledger.facts import Facts, read_facts
+from ledger.facts import Facts, read_facts, receipt_of
 from ledger.receipt import Intent, parse_receipt
 from ledger.rules.approval import Approver
 from ledger.rules.replay import Replay, ReplayState
@@ -35,8 +35,10 @@ __all__ = [
 
 _SILENT: Final = frozenset({"outcome", "step"})
 """Kinds that say nothing where their run is not looked at."""
-_ALWAYS: Final = frozenset({"header", "key", "approval", "resolution", "decision", "grant", "evaluation"})
+_ALWAYS: Final = frozenset({"header", "key", "approval", "resolution", "grant", "evaluation"})
 """Kinds that are always looked at: few, and they bear on acts anywhere in the ledger."""
+_WHERE_RULED: Final = frozenset({"intent", "decision"})
+"""Kinds that are looked at where they say that a rule bears on them: a refusal without amounts is answered by nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class _Sieve:
             self._replay(RuleRow(index, id_, payload, time), facts)
         elif kind in _SILENT:
             return
-        elif kind == "intent":
+        elif kind in _WHERE_RULED:
             if facts.ruled:
                 self._adopt(run)
                 self._replay(RuleRow(index, id_, payload, time), facts)
@@ -167,7 +169,7 @@ class RuleFold(_Sieve):
         return facts.parent_opening in self.known or (follows is not None and self._state.policies.rules(follows))
 
     def _replay(self, row: RuleRow, facts: Facts | None) -> None:
-        receipt = facts.receipt if facts is not None and facts.receipt is not None else parse_receipt(row.payload)
+        receipt = parse_receipt(row.payload) if facts is None else receipt_of(facts, row.payload)
         tree = self._state.budgets.tree(receipt.run) if receipt.kind == "run" else ()
         self._state.see(row.at, row.id_, receipt, recorded_at=row.time.decode("ascii") + "Z")
         self.known.difference_update(tree)

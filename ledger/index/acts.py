@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledger.index.columns import Column, Shape, Stored, typed
+from ledger.index.columns import Column, Shape, Stored
 from ledger.index.record import DIGEST, INDEX, LEDGER, RANDOM, RECEIPT, RECORDED_AT, RUN, UTC
 
-__all__ = ["TABLES"]
+__all__ = ["CHARGE", "LIMIT", "TABLES"]
 
 _ACT: Final[Shape] = {
     "name": "VARCHAR",
@@ -21,7 +21,7 @@ _ACT: Final[Shape] = {
     "precondition": "VARCHAR",
 }
 _EFFECT: Final[Shape] = {"key": "VARCHAR", "attempt": "BIGINT"}
-_CHARGE: Final[Shape] = {
+CHARGE: Final[Shape] = {
     "meter": "VARCHAR",
     "quoted": "VARCHAR",
     "reserved": "VARCHAR",
@@ -30,12 +30,9 @@ _CHARGE: Final[Shape] = {
     "payer": "VARCHAR",
     "basis": "VARCHAR",
 }
-_LIMIT: Final[Shape] = {"meter": "VARCHAR", "limit": "BIGINT", "grace": "BIGINT", "soft": "BIGINT"}
+LIMIT: Final[Shape] = {"meter": "VARCHAR", "limit": "BIGINT", "grace": "BIGINT", "soft": "BIGINT"}
 
-_SALTED: Final = (
-    f"list_filter({typed('m.artifacts', [{'digest': 'VARCHAR', 'salted': 'BOOLEAN'}])}, "
-    "lambda x: x.digest = r.act.arguments_digest)[1].salted"
-)
+_SALTED: Final = "list_filter(m.artifacts, lambda x: x.digest = r.act.arguments_digest)[1].salted"
 
 _ACT_COLUMNS: Final = (
     Column("act", "VARCHAR", "What is done, a dotted name.", "name", "r.act.name"),
@@ -215,8 +212,7 @@ TABLES: Final = (
         holding=("reserved", "charges", "usage"),
         each="list_concat("
         + ", ".join(
-            f"list_transform(coalesce(CASE WHEN {when} THEN {typed(f'm.{member}', [_CHARGE])} END, []), "
-            f"lambda x: {{'stage': '{stage}', 'charge': x}})"
+            f"CASE WHEN {when} THEN list_transform(m.{member}, lambda x: {{'stage': '{stage}', 'charge': x}}) END"
             for stage, member, when in (
                 ("reserved", "reserved", "kind = 'intent'"),
                 ("settled", "charges", "kind = 'outcome'"),
@@ -267,7 +263,7 @@ TABLES: Final = (
         ),
         kinds=("opening", "grant"),
         holding=("limits",),
-        each=typed("m.limits", [_LIMIT]),
+        each="m.limits",
         public=False,
     ),
 )  # fmt: skip

@@ -16,7 +16,9 @@ from typing import Final
 
 import duckdb
 
+from ledger.index.acts import CHARGE, LIMIT
 from ledger.index.columns import Shape, typed
+from ledger.index.record import ARTIFACT
 from ledger.index.schema import STORED
 from ledger.line import ENTRY_PREFIX
 
@@ -39,7 +41,12 @@ _COMMON: Final[Shape] = {
     "source": {"document": "VARCHAR", "format": "VARCHAR", "import": "VARCHAR"},
     "intent": "VARCHAR",
     "children": ["VARCHAR"],
-    **dict.fromkeys(("artifacts", "charges", "document", "limits", "reserved", "usage"), "JSON"),
+    "artifacts": [ARTIFACT],
+    "document": "JSON",
+    "limits": [LIMIT],
+    "charges": [CHARGE],
+    "reserved": [CHARGE],
+    "usage": [CHARGE],
 }
 """What is read of every payload at once; a table reads more of the kinds that it takes."""
 _STAGE: Final = f"""

@@ -6,7 +6,7 @@ from typing import Final
 
 from ledger.index.columns import Column, Shape, Stored, typed
 
-__all__ = ["DIGEST", "INDEX", "LEDGER", "RANDOM", "RECEIPT", "RECORDED_AT", "RUN", "TABLES", "UTC"]
+__all__ = ["ARTIFACT", "DIGEST", "INDEX", "LEDGER", "RANDOM", "RECEIPT", "RECORDED_AT", "RUN", "TABLES", "UTC"]
 
 DIGEST: Final = "`sha256:` and 64 hex digits"
 UTC: Final = "UTC, ms"
@@ -18,7 +18,7 @@ INDEX: Final = Column("index", "BIGINT", "Position of the receipt's entry in the
 RECEIPT: Final = Column("receipt", "VARCHAR", "Receipt id.", DIGEST, compression=RANDOM)
 RUN: Final = Column("run", "VARCHAR", "Run id; NULL outside any run.", DIGEST)
 RECORDED_AT: Final = Column("recorded_at", "TIMESTAMP", "When the recorder wrote the entry, by its clock.", UTC)
-_ARTIFACT: Final[Shape] = {
+ARTIFACT: Final[Shape] = {
     "digest": "VARCHAR",
     "name": "VARCHAR",
     "media_type": "VARCHAR",
@@ -105,10 +105,7 @@ TABLES: Final = (
         ),
         kinds=("opening", "intent", "outcome", "decision", "step", "run", "resolution", "evaluation", "import"),
         holding=("artifacts", "document"),
-        each=(
-            f"list_concat(coalesce({typed('m.artifacts', [_ARTIFACT])}, []), "
-            f"CASE WHEN kind = 'import' THEN [{typed('m.document', _ARTIFACT)}] ELSE [] END)"
-        ),
+        each=f"list_concat(m.artifacts, CASE WHEN kind = 'import' THEN [{typed('m.document', ARTIFACT)}] END)",
         public=False,
     ),
 )  # fmt: skip

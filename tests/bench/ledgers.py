@@ -12,7 +12,7 @@ from ledger.entry import Entry, print_entry
 from ledger.envelope import Envelope, print_envelope, seal
 from ledger.keys import PrivateKey, next_digest
 from ledger.line import print_entry_line, print_head_line
-from ledger.members import Act, Actor, Adapter, Charge, Issuer, NextKeys, Producer, Tool
+from ledger.members import Act, Actor, Adapter, Charge, Issuer, Limit, NextKeys, Producer, Tool
 from ledger.merkle import Frontier, leaf_hash
 from ledger.receipt import Decision, Header, Intent, Opening, Outcome, Run, print_receipt
 from ledger.storage.journal import SEGMENT_MAX_BYTES, SEGMENT_MAX_ENTRIES
@@ -45,6 +45,7 @@ _CHARGES = (
     Charge(meter="tool_calls", reserved=1, basis="measured"),
     Charge(meter="usd_micro", reserved=900, basis="quoted"),
 )
+_LIMITS = (Limit(meter="tool_calls", limit=1_000), Limit(meter="usd_micro", limit=1_000_000))
 _SETTLED = (
     Charge(meter="tool_calls", settled=1, basis="measured"),
     Charge(meter="usd_micro", settled=850, basis="reported"),
@@ -58,7 +59,7 @@ def trust() -> bytes:
     ).encode()
 
 
-def _envelopes(*, sealed: bool, rich: bool) -> Iterator[Envelope]:
+def _envelopes(*, sealed: bool, rich: bool, limited: bool = False) -> Iterator[Envelope]:
     number = 0
 
     def nonce() -> str:
@@ -124,6 +125,7 @@ def _envelopes(*, sealed: bool, rich: bool) -> Iterator[Envelope]:
                 name="nightly",
                 actor=Actor(agent="bot", user="ann", model="unknown"),
                 adapter=Adapter(name="bench", version="1", coverage="reported-calls"),
+                limits=_LIMITS if limited else (),
             ),
             always=True,
         )
@@ -167,15 +169,20 @@ def _envelopes(*, sealed: bool, rich: bool) -> Iterator[Envelope]:
         )
 
 
-def write_ledger(folder: Path, receipts: int, per_commit: int, *, sealed: bool = False, rich: bool = False) -> None:
-    """Write the journal of a ledger of `receipts` receipts, `per_commit` under each head; `rich` ones cost something and are refused."""
+def write_ledger(
+    folder: Path, receipts: int, per_commit: int, *, sealed: bool = False, rich: bool = False, limited: bool = False
+) -> None:
+    """Write the journal of a ledger of `receipts` receipts, `per_commit` under each head.
+
+    Rich ones cost something and are refused; the runs of `limited` ones have limits, so that rules are replayed over all of them.
+    """
     journal = folder / "journal"
     journal.mkdir(parents=True)
     frontier, previous, head_line = Frontier(), ZERO_DIGEST, ZERO_DIGEST
     segment, start, size = None, 0, 0
     index = 0
     lines: list[bytes] = []
-    source = _envelopes(sealed=sealed, rich=rich)
+    source = _envelopes(sealed=sealed, rich=rich, limited=limited)
     while index < receipts:
         envelope = next(source)
         data = print_envelope(envelope)
