@@ -64,7 +64,7 @@ def refresh(source: Source, options: Shared, trust: Trust | None, *, jobs: int |
         total = sum(each for _, each in snapshot.files)
         with progress("indexing", total) as advance:
             for at, pieces in _batches(_pieces(source.folder, judged, start, sound), first):
-                build.load(source.ledger, pieces, start=at, leave_out=left_out)
+                build.load(pieces, start=at, leave_out=left_out)
                 advance(sum(map(len, pieces)))
         count = build.count()
         build.put_state(

@@ -7,7 +7,7 @@ from typing import Final
 from ledger.index.columns import Column, Shape, Stored
 from ledger.index.record import DIGEST, INDEX, LEDGER, RANDOM, RECEIPT, RECORDED_AT, RUN, UTC
 
-__all__ = ["CHARGE", "LIMIT", "TABLES"]
+__all__ = ["CHARGE", "CHARGES", "LIMIT", "TABLES"]
 
 _ACT: Final[Shape] = {
     "name": "VARCHAR",
@@ -65,12 +65,10 @@ def _amount(member: str, says: str) -> tuple[Column, Column]:
     )  # fmt: skip
 
 
-_CHARGE_COLUMNS: Final = (
+CHARGES: Final = (
     LEDGER,
-    RECEIPT,
     INDEX,
-    RUN,
-    Column("intent", "VARCHAR", "Intent of the act.", DIGEST, "CASE kind WHEN 'intent' THEN receipt ELSE m.intent END"),
+    Column("intent", "VARCHAR", "Intent of the act; NULL where the receipt is that intent.", DIGEST, "m.intent", RANDOM),
     Column("stage", "VARCHAR", "`reserved` before the act, `settled` by its outcome, `usage` that counts against nothing, `resolved` later.", "word", "item.stage"),
     Column("meter", "VARCHAR", "What is counted, with its unit.", "meter", "item.charge.meter"),
     *_amount("quoted", "What was expected."),
@@ -79,7 +77,6 @@ _CHARGE_COLUMNS: Final = (
     *_amount("released", "What went back."),
     Column("payer", "VARCHAR", "Who pays, where it is not the run.", "name", "item.charge.payer"),
     Column("basis", "VARCHAR", "How the amount is known.", "word", "item.charge.basis"),
-    RECORDED_AT,
 )  # fmt: skip
 
 TABLES: Final = (
@@ -205,9 +202,9 @@ TABLES: Final = (
         public=False,
     ),
     Stored(
-        "charges",
-        "Every charge that a receipt states, as it states it. What counts against budgets is `spend`.",
-        _CHARGE_COLUMNS,
+        "stated_charges",
+        "Charges, by the index of the receipt that states them.",
+        CHARGES,
         kinds=("intent", "outcome", "resolution"),
         holding=("reserved", "charges", "usage"),
         each="list_concat("
@@ -221,6 +218,7 @@ TABLES: Final = (
             )
         )
         + ")",
+        public=False,
     ),
     Stored(
         "steps",

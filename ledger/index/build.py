@@ -17,7 +17,8 @@ import duckdb
 import orjson
 
 from ledger.errors import StorageError
-from ledger.index.columns import typed
+from ledger.index.columns import literal, typed
+from ledger.index.crew import Crew
 from ledger.index.load import Loader
 from ledger.index.schema import STATE
 from ledger.index.session import memory_bytes
@@ -36,10 +37,10 @@ _SETTINGS: Final = (
     "SET python_enable_replacements = false",
 )
 
-
 _MEMORY_BYTES: Final = 2 << 30
-_COMMIT_BYTES: Final = 192 << 20
-"""Bytes of journal after which what was loaded goes to the disk: until then it is held in memory."""
+_SHARE: Final = 5
+"""Of the memory, what the journal may take up that is loaded and not on the disk yet: it is held several times over."""
+_NAME: Final = "being_built"
 
 
 class Build:
@@ -54,41 +55,39 @@ class Build:
         self._index = index
         self._temporary = temporary_beside(index)
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._uncommitted = 0
+        self._crew: Crew | None = None
+        memory = min(_MEMORY_BYTES, memory_bytes() // 2)
         try:
             index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             remove_temporaries(index.parent, which=self._is_ours)
             if going_on:
                 shutil.copyfile(index, self._temporary)
-            self._connection = connection = duckdb.connect(str(self._temporary))
+            self._connection = connection = duckdb.connect(":memory:")
             for setting in _SETTINGS:
                 connection.execute(setting)
             if threads:
                 connection.execute(f"SET threads = {threads}")
-            connection.execute(f"SET memory_limit = '{min(_MEMORY_BYTES, memory_bytes() // 2)} bytes'")
-            connection.execute("BEGIN")
+            connection.execute(f"SET memory_limit = '{memory} bytes'")
+            # Nobody sees the file before it is whole, so no log is kept that would make it whole again.
+            connection.execute(f"ATTACH {literal(str(self._temporary))} AS {_NAME} (RECOVERY_MODE NO_WAL_WRITES)")
+            connection.execute(f"USE {_NAME}")
+            self._crew = Crew(self._another, memory=memory // _SHARE, threads=threads)
             if not going_on:
                 for table in STATE:
                     connection.execute(table.create())
-                Loader(connection, "").create()
+                Loader(connection).create()
         except (OSError, duckdb.Error) as error:
             self._abandon()
             raise _failed(error, index) from error
 
-    def load(self, ledger: str, pieces: Iterable[bytes], *, start: int, leave_out: frozenset[int]) -> None:
-        """Load whole commits of a ledger. See `Loader.load`.
+    def load(self, pieces: Iterable[bytes], *, start: int, leave_out: frozenset[int]) -> None:
+        """Load whole commits of the ledger. See `Loader.load`.
 
         Raises:
-            StorageError: the disk is full.
+            StorageError: the disk is full; that may be said of an earlier batch only now, or when the index is finished.
         """
-        batch = list(pieces)
         try:
-            Loader(self._open, ledger).load(batch, start=start, leave_out=leave_out)
-            self._uncommitted += sum(map(len, batch))
-            if self._uncommitted >= _COMMIT_BYTES:
-                for statement in ("COMMIT", "CHECKPOINT", "BEGIN"):
-                    self._open.execute(statement)
-                self._uncommitted = 0
+            self._loading.load(list(pieces), start=start, leave_out=leave_out)
         except duckdb.Error as error:
             raise _failed(error, self._index) from error
 
@@ -103,7 +102,15 @@ class Build:
             )
 
     def count(self) -> int:
-        """Return how many receipts are loaded."""
+        """Return how many receipts are loaded.
+
+        Raises:
+            StorageError: the disk is full.
+        """
+        try:
+            self._loading.wait()
+        except duckdb.Error as error:
+            raise _failed(error, self._index) from error
         (found,) = self._open.execute("SELECT count(*) FROM record").fetchall()
         return int(found[0])
 
@@ -114,8 +121,10 @@ class Build:
             StorageError: the disk refused; the old one is as it was.
         """
         try:
-            self._open.execute("COMMIT")
-            self._open.execute("CHECKPOINT")
+            self._loading.wait()
+            self._loading.stop()
+            for statement in ("CHECKPOINT", "USE memory", f"DETACH {_NAME}"):
+                self._open.execute(statement)
             self._open.close()
             self._connection = None
             os.chmod(self._temporary, 0o600)  # noqa: PTH101
@@ -128,6 +137,17 @@ class Build:
         assert self._connection is not None  # noqa: S101  not finished
         return self._connection
 
+    @property
+    def _loading(self) -> Crew:
+        assert self._crew is not None  # noqa: S101  not given up
+        return self._crew
+
+    def _another(self) -> duckdb.DuckDBPyConnection:
+        """Return another connection to the index."""
+        connection = self._open.cursor()
+        connection.execute(f"USE {_NAME}")
+        return connection
+
     def __enter__(self) -> Self:
         return self
 
@@ -137,6 +157,8 @@ class Build:
         self._abandon()
 
     def _abandon(self) -> None:
+        if self._crew is not None:
+            self._crew.stop()
         if self._connection is not None:
             self._connection.close()
             self._connection = None

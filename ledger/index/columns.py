@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = ["Column", "Shape", "Stored", "View", "quoted", "typed"]
+__all__ = ["Column", "Shape", "Stored", "View", "literal", "quoted", "typed"]
 
 Shape: TypeAlias = "str | dict[str, Shape] | list[Shape]"
 """The type of a JSON value: a type of DuckDB, or an object or list of shapes."""
@@ -32,6 +32,8 @@ class Column:
     value: str = ""
     compression: str = ""
     """How its blocks are compressed, where DuckDB is not to choose."""
+    stored: bool = True
+    """Whether it stands in the table; whoever attaches an index says what does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +55,22 @@ class Stored:
     origin: str = "staged"
     public: bool = True
 
+    @property
+    def own(self) -> tuple[Column, ...]:
+        """The columns that stand in the table."""
+        return tuple(each for each in self.columns if each.stored)
+
     def create(self) -> str:
         """Return the statement that makes the table."""
         columns = ", ".join(
             f"{quoted(each.name)} {each.type}" + (f" USING COMPRESSION {each.compression}" if each.compression else "")
-            for each in self.columns
+            for each in self.own
         )
         return f"CREATE TABLE {self.name} ({columns})"
 
     def insert(self) -> str:
         """Return the statement that takes what is staged into the table."""
-        values = ", ".join(each.value or f"s.{quoted(each.name)}" for each in self.columns)
+        values = ", ".join(each.value or f"s.{quoted(each.name)}" for each in self.own)
         transformed = f", {typed('payload', self.shape)} AS r" if self.shape else ""
         kinds = ", ".join(f"'{kind}'" for kind in self.kinds)
         chosen = [f"kind IN ({kinds})"] if kinds else []
@@ -95,3 +102,8 @@ def typed(value: str, shape: Shape | Mapping[str, Shape] | Sequence[Mapping[str,
 def quoted(name: str) -> str:
     """Return a name as SQL writes it."""
     return f'"{name}"'
+
+
+def literal(text: str) -> str:
+    """Return a text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"

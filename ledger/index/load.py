@@ -28,7 +28,7 @@ BATCH_BYTES: Final = 32 << 20
 """Bytes of journal that are loaded together: enough for several threads, little enough for the memory."""
 
 _LINES: Final = """
-    read_json(?, format = 'newline_delimited', maximum_object_size = 33554432, columns = {
+    read_json(?, format = 'newline_delimited', maximum_object_size = 4194304, columns = {
         entry: 'STRUCT(envelope VARCHAR, "index" BIGINT, keyring BIGINT, previous VARCHAR, receipt VARCHAR, recorded_at VARCHAR)',
         envelope: 'STRUCT(payload JSON, seals STRUCT("key" VARCHAR)[])', head: 'VARCHAR', previous_head: 'VARCHAR'})
 """
@@ -57,7 +57,7 @@ _STAGE: Final = f"""
 """
 _STAGE_RECEIPTS: Final = """
     CREATE OR REPLACE TEMP VIEW staged AS
-    SELECT {ledger} AS ledger, "index", receipt, envelope, previous, keyring, recorded_at::TIMESTAMP AS recorded_at, payload,
+    SELECT "index", receipt, envelope, previous, keyring, recorded_at::TIMESTAMP AS recorded_at, payload,
            seal_key, m.kind AS kind, CASE m.kind WHEN 'opening' THEN receipt ELSE m.run END AS run, m.issuer.name AS issuer,
            m.issuer."key" AS issuer_key, m.issued_at::TIMESTAMP AS issued_at, m.producer.name AS producer,
            m.producer.version AS producer_version, CASE WHEN m.source IS NULL THEN 'live' ELSE 'imported' END AS source,
@@ -66,7 +66,7 @@ _STAGE_RECEIPTS: Final = """
 """
 _STAGE_HEADS: Final = """
     CREATE OR REPLACE TEMP TABLE staged_heads AS
-    SELECT ? AS ledger, size, root, size - coalesce(lag(size) OVER (ORDER BY size), ?) AS entries,
+    SELECT size, root, size - coalesce(lag(size) OVER (ORDER BY size), ?) AS entries,
            e.recorded_at::TIMESTAMP AS recorded_at, h.previous_head, h.head AS note
     FROM (SELECT head, previous_head, split_part(head, chr(10), 2)::BIGINT AS size,
                  'sha256:' || lower(hex(from_base64(split_part(head, chr(10), 3)))) AS root
@@ -76,11 +76,10 @@ _STAGE_HEADS: Final = """
 
 
 class Loader:
-    """Loads the commits of one ledger, in order, into an index that is open for writing."""
+    """Loads the commits of one ledger into an index that is open for writing."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, ledger: str) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._ledger = ledger
 
     def create(self) -> None:
         """Make the tables."""
@@ -98,9 +97,8 @@ class Loader:
         execute = self._connection.execute
         with _readable(_without(piece, leave_out) if leave_out else piece for piece in pieces) as path:
             execute(_STAGE, [path])
-        ledger = "'" + self._ledger.replace("'", "''") + "'"
-        execute(_STAGE_RECEIPTS.format(ledger=ledger))
-        execute(_STAGE_HEADS, [self._ledger, start])
+        execute(_STAGE_RECEIPTS)
+        execute(_STAGE_HEADS, [start])
         kinds = {kind for (kind,) in execute("SELECT DISTINCT kind FROM staged").fetchall()}
         for table in STORED:
             if not table.kinds or kinds & set(table.kinds):

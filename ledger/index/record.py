@@ -13,7 +13,8 @@ UTC: Final = "UTC, ms"
 RANDOM: Final = "uncompressed"
 """Digests that stand once do not get smaller; trying costs half of a build."""
 
-LEDGER: Final = Column("ledger", "VARCHAR", "Origin of the ledger.", "origin")
+LEDGER: Final = Column("ledger", "VARCHAR", "Origin of the ledger.", "origin", stored=False)
+"""An index is of one ledger."""
 INDEX: Final = Column("index", "BIGINT", "Position of the receipt's entry in the chain.", "from 0")
 RECEIPT: Final = Column("receipt", "VARCHAR", "Receipt id.", DIGEST, compression=RANDOM)
 RUN: Final = Column("run", "VARCHAR", "Run id; NULL outside any run.", DIGEST)

@@ -18,7 +18,7 @@ import duckdb
 
 from ledger.errors import LedgerError
 from ledger.index.beside import create_tables
-from ledger.index.columns import Column, quoted
+from ledger.index.columns import Column, literal, quoted
 from ledger.index.schema import PUBLIC, STATE, STORED, VIEWS
 
 __all__ = ["Session", "Source", "lock", "memory_bytes", "open_session"]
@@ -84,11 +84,16 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
         if known.count(name) > 1:
             raise LedgerError(f"sql: {name} was named twice", code="usage.ledger_twice", hint="name each ledger once")
     for number, each in enumerate(sources):
-        path = str(each.path).replace("'", "''")
-        connection.execute(f"ATTACH '{path}' AS l{number} (READ_ONLY)")
+        connection.execute(f"ATTACH {literal(str(each.path))} AS l{number} (READ_ONLY)")
     connection.execute("CREATE SCHEMA stored")
-    for table in (*STATE, *STORED):
+    for table in STATE:
         parts = " UNION ALL ".join(f"SELECT * FROM l{number}.main.{table.name}" for number in range(len(sources)))
+        connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
+    for table in STORED:
+        parts = " UNION ALL ".join(
+            f"SELECT {literal(each.ledger)} AS ledger, * FROM l{number}.main.{table.name}"
+            for number, each in enumerate(sources)
+        )
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
 
 
@@ -112,7 +117,7 @@ def _typed(columns: Sequence[Column]) -> str:
 def lock(connection: Session, writable: Sequence[Path] = ()) -> None:
     """Close a connection to files but `writable`, to the network, extensions and settings; for good."""
     if writable:
-        paths = ", ".join("'" + str(path.absolute()).replace("'", "''") + "'" for path in writable)
+        paths = ", ".join(literal(str(path.absolute())) for path in writable)
         connection.execute(f"SET allowed_paths = [{paths}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ledger.index.columns import Column, Stored
@@ -14,7 +15,7 @@ TABLES: Final = (
         "index_state",
         "One row for each ledger: what its rows were verified against. Read this first.",
         (
-            LEDGER,
+            replace(LEDGER, stored=True),
             Column("status", "VARCHAR", "The verdict in one word, such as `ok`, `failed` or `not_established`.", "word"),
             Column("exit", "INTEGER", "Exit code of that verdict, as `ledger verify` gives it.", "0 to 6"),
             Column("head_size", "BIGINT", "Entries under the newest head that was verified.", "entries"),
@@ -37,7 +38,7 @@ TABLES: Final = (
         "checks",
         "Every check of the verdict: what was looked at, and what was not.",
         (
-            LEDGER,
+            replace(LEDGER, stored=True),
             Column("check", "VARCHAR", "Name of the check.", "word"),
             Column("status", "VARCHAR", "`ok`, `failed`, `not_checked`, `absent` or `unreadable`.", "word"),
             Column("code", "VARCHAR", "What was found, a code of docs/reference/verdicts.md.", "word"),

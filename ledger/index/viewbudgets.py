@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledger.index.acts import CHARGES
 from ledger.index.columns import Column, View
-from ledger.index.record import DIGEST, LEDGER, RECEIPT, RUN, UTC
+from ledger.index.record import DIGEST, INDEX, LEDGER, RECEIPT, RECORDED_AT, RUN, UTC
 from ledger.index.viewruns import ACTOR
 
 __all__ = ["VIEWS"]
@@ -13,6 +14,21 @@ __all__ = ["VIEWS"]
 _METER: Final = Column("meter", "VARCHAR", "What is counted, with its unit in its name.", "meter")
 
 VIEWS: Final = (
+    View(
+        "charges",
+        "Every charge that a receipt states, as it states it. What counts against budgets is `spend`.",
+        (
+            LEDGER, RECEIPT, INDEX, RUN,
+            Column("intent", "VARCHAR", "Intent of the act.", DIGEST),
+            *(each for each in CHARGES if each.name not in ("ledger", "index", "intent")),
+            RECORDED_AT,
+        ),
+        """
+        SELECT c.ledger, r.receipt, c."index", r.run, coalesce(c.intent, r.receipt) AS intent,
+               c.* EXCLUDE (ledger, "index", intent), r.recorded_at
+        FROM stored.stated_charges AS c JOIN stored.record AS r ON r.ledger = c.ledger AND r."index" = c."index"
+        """,
+    ),
     View(
         "limits",
         "Limits of runs and grants, and when they were in force.",
@@ -85,50 +101,51 @@ VIEWS: Final = (
             Column("recorded_at", "TIMESTAMP", "When the intent was recorded.", UTC),
         ),
         """
-        WITH drawn AS (
-            SELECT ledger, intent, meter,
-                   sum(CASE WHEN payer IS NULL THEN coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) ELSE 0 END) AS amount,
-                   bool_or(payer IS NULL AND coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) IS NULL) AS unknown
-            FROM stored.charges WHERE stage = 'reserved' GROUP BY ALL
-        ), held AS (
-            SELECT ledger, intent, meter, CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS amount,
-                   unknown
-            FROM drawn
-            UNION ALL
-            SELECT i.ledger, i.receipt, 'tool_calls', 1, false FROM stored.intents AS i
-            ANTI JOIN (SELECT * FROM drawn WHERE meter = 'tool_calls') AS d ON d.ledger = i.ledger AND d.intent = i.receipt
-        ), said AS (
-            SELECT ledger, receipt, intent, meter, sum(settled) AS amount, bool_or(settled IS NULL) AS unknown
-            FROM stored.charges
-            WHERE stage IN ('settled', 'resolved') AND payer IS NULL AND (settled IS NOT NULL OR settled_unknown OR basis = 'unknown')
-            GROUP BY ALL
-        ), ended AS (
-            SELECT i.ledger, i.run, i.receipt AS intent, i.recorded_at, o.receipt AS outcome, o.status AS first,
-                   v.receipt AS resolution, v.happened
+        WITH ended AS (
+            SELECT i.ledger, i."index" AS began, i.run, i.receipt AS intent, i.recorded_at, o."index" AS outcome_at, o.receipt AS outcome,
+                   o.status AS first, v."index" AS resolution_at, v.receipt AS resolution, v.happened
             FROM stored.intents AS i
             LEFT JOIN stored.outcomes AS o ON o.ledger = i.ledger AND o.intent = i.receipt
             LEFT JOIN (
                 SELECT * FROM stored.resolutions QUALIFY row_number() OVER (PARTITION BY ledger, intent ORDER BY "index") = 1
             ) AS v ON v.ledger = i.ledger AND v.intent = i.receipt AND (o."index" IS NULL OR o.status = 'ambiguous' OR v."index" < o."index")
+        ), drawn AS (
+            SELECT ledger, "index" AS began, meter,
+                   sum(CASE WHEN payer IS NULL THEN coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) ELSE 0 END) AS amount,
+                   bool_or(payer IS NULL AND coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) IS NULL) AS unknown
+            FROM stored.stated_charges WHERE stage = 'reserved' GROUP BY ALL
+        ), said AS (
+            SELECT ledger, "index" AS began, meter, CASE WHEN NOT bool_or(settled IS NULL) THEN sum(settled) END AS amount,
+                   bool_or(settled IS NULL) AS unknown
+            FROM stored.stated_charges
+            WHERE stage IN ('settled', 'resolved') AND payer IS NULL AND (settled IS NOT NULL OR settled_unknown OR basis = 'unknown')
+            GROUP BY ALL
+        ), parts AS (
+            SELECT ledger, began, meter, CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS held,
+                   unknown AS draw_unknown, NULL AS said, NULL AS said_unknown, NULL AS later, NULL AS later_unknown
+            FROM drawn
+            UNION ALL
+            SELECT i.ledger, i."index", 'tool_calls', 1, false, NULL, NULL, NULL, NULL FROM stored.intents AS i
+            ANTI JOIN (SELECT * FROM drawn WHERE meter = 'tool_calls') AS d ON d.ledger = i.ledger AND d.began = i."index"
+            UNION ALL
+            SELECT e.ledger, e.began, s.meter, NULL, NULL, s.amount, s.unknown, NULL, NULL
+            FROM said AS s JOIN ended AS e ON e.ledger = s.ledger AND e.outcome_at = s.began
+            UNION ALL
+            SELECT e.ledger, e.began, s.meter, NULL, NULL, NULL, NULL, s.amount, s.unknown
+            FROM said AS s JOIN ended AS e ON e.ledger = s.ledger AND e.resolution_at = s.began
         ), meters AS (
-            SELECT ledger, intent, meter FROM held UNION
-            SELECT ledger, intent, meter FROM said
-        ), first AS (
-            SELECT e.*, m.meter, coalesce(h.amount, 0) AS held, coalesce(h.unknown, false) AS draw_unknown,
-                   CASE WHEN NOT s.unknown THEN s.amount END AS said, coalesce(s.unknown, false) AS said_unknown,
-                   CASE WHEN NOT t.unknown THEN t.amount END AS later, coalesce(t.unknown, false) AS later_unknown,
-                   s.meter IS NOT NULL AS settles, t.meter IS NOT NULL AS resolves
-            FROM ended AS e JOIN meters AS m ON m.ledger = e.ledger AND m.intent = e.intent
-            LEFT JOIN held AS h ON h.ledger = e.ledger AND h.intent = e.intent AND h.meter = m.meter
-            LEFT JOIN said AS s ON s.ledger = e.ledger AND s.receipt = e.outcome AND s.meter = m.meter
-            LEFT JOIN said AS t ON t.ledger = e.ledger AND t.receipt = e.resolution AND t.meter = m.meter
+            SELECT ledger, began, meter, coalesce(max(held), 0) AS held, coalesce(bool_or(draw_unknown), false) AS draw_unknown,
+                   max(said) AS said, coalesce(bool_or(said_unknown), false) AS said_unknown, count(said_unknown) > 0 AS settles,
+                   max(later) AS later, coalesce(bool_or(later_unknown), false) AS later_unknown, count(later_unknown) > 0 AS resolves
+            FROM parts GROUP BY ALL
         ), kept AS (
-            SELECT *, CASE WHEN first = 'ambiguous' AND said IS NOT NULL THEN greatest(held, said) ELSE held END AS kept,
+            SELECT e.*, m.meter, m.held, m.draw_unknown,
+                   CASE WHEN first = 'ambiguous' AND said IS NOT NULL THEN greatest(held, said) ELSE held END AS kept,
                    CASE happened WHEN 'happened' THEN 'committed' WHEN 'did_not_happen' THEN 'failed' ELSE coalesce(first, 'open') END AS status,
                    CASE WHEN happened IS NULL THEN said ELSE later END AS amount,
                    CASE WHEN happened IS NULL THEN said_unknown ELSE later_unknown END AS amount_unknown,
                    CASE WHEN happened IS NULL THEN settles ELSE resolves END AS amount_said
-            FROM first
+            FROM ended AS e JOIN meters AS m ON m.ledger = e.ledger AND m.began = e.began
         )
         SELECT ledger, run, intent, meter, held::BIGINT AS held,
                (CASE status WHEN 'committed' THEN coalesce(amount, kept)
@@ -160,14 +177,15 @@ VIEWS: Final = (
         """
         WITH above AS (SELECT ledger, run, unnest(path) AS holder FROM run_tree),
         used AS (
-            SELECT a.ledger, a.holder AS run, s.meter, sum(s.spent) AS spent, sum(s.reserved) AS reserved, count_if(s.unknown) AS unknown,
+            SELECT a.ledger, a.holder AS run, s.meter, sum(s.spent) AS spent, sum(s.reserved) AS reserved, sum(s.unknown) AS unknown,
                    bool_or(s.overrun) AS overrun
-            FROM spend AS s JOIN above AS a ON a.ledger = s.ledger AND a.run = s.run
-            GROUP BY ALL
-            UNION ALL
-            SELECT a.ledger, a.holder, 'receipts', count(*), 0, 0, false
-            FROM stored.record AS r JOIN above AS a ON a.ledger = r.ledger AND a.run = r.run
-            WHERE r.kind IN ('opening', 'intent', 'outcome', 'decision', 'step', 'run')
+            FROM (
+                SELECT ledger, run, meter, sum(spent) AS spent, sum(reserved) AS reserved, count_if(unknown) AS unknown, bool_or(overrun) AS overrun
+                FROM spend GROUP BY ALL
+                UNION ALL
+                SELECT ledger, run, 'receipts', count(*), 0, 0, false FROM stored.record
+                WHERE kind IN ('opening', 'intent', 'outcome', 'decision', 'step', 'run') GROUP BY ALL
+            ) AS s JOIN above AS a ON a.ledger = s.ledger AND a.run = s.run
             GROUP BY ALL
             UNION ALL
             SELECT ledger, run, 'duration_ms', duration_ms, 0, (duration_ms IS NULL)::BIGINT, false FROM stored.closings

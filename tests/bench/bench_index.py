@@ -55,10 +55,10 @@ with Build(Path(sys.argv[2]), going_on=False) as build:
         batch.append(path.read_bytes())
         size += len(batch[-1])
         if size >= BATCH_BYTES:
-            build.load("ledger.invalid/bench", batch, start=start, leave_out=frozenset())
+            build.load(batch, start=start, leave_out=frozenset())
             batch, size = [], 0
     if batch:
-        build.load("ledger.invalid/bench", batch, start=start, leave_out=frozenset())
+        build.load(batch, start=start, leave_out=frozenset())
     build.finish()
 """
 

@@ -280,3 +280,15 @@ def test_the_page_of_the_tables_says_what_is_declared():
             assert f"| `{column.name}` | {column.type} |" in text
     for question in QUESTIONS.values():
         assert question.sql in text
+
+
+def test_a_resolution_of_an_act_that_had_ended_takes_from_no_meter(tmp_path):
+    built = Builder()
+    built.header()
+    built.opening()
+    intent = built.intent()
+    built.outcome(intent)
+    built.resolution(intent, charges=[{"meter": "usd_micro", "basis": "measured", "settled": 3}])
+    built.commit()
+    with session_of(tmp_path, built) as connection:
+        assert rows(connection, "SELECT meter, spent FROM spend") == [("tool_calls", 1)]
