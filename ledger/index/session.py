@@ -86,12 +86,14 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
     for number, each in enumerate(sources):
         connection.execute(f"ATTACH {literal(str(each.path))} AS l{number} (READ_ONLY)")
     connection.execute("CREATE SCHEMA stored")
+    # Each row says its ledger; as one of few words that is a byte.
+    connection.execute(f"CREATE TYPE stored.origin AS ENUM ({', '.join(literal(each) for each in known)})")
     for table in STATE:
         parts = " UNION ALL ".join(f"SELECT * FROM l{number}.main.{table.name}" for number in range(len(sources)))
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
     for table in STORED:
         parts = " UNION ALL ".join(
-            f"SELECT {literal(each.ledger)} AS ledger, * FROM l{number}.main.{table.name}"
+            f"SELECT {literal(each.ledger)}::stored.origin AS ledger, * FROM l{number}.main.{table.name}"
             for number, each in enumerate(sources)
         )
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")

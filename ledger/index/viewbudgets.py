@@ -120,24 +120,29 @@ VIEWS: Final = (
             FROM stored.stated_charges
             WHERE stage IN ('settled', 'resolved') AND payer IS NULL AND (settled IS NOT NULL OR settled_unknown OR basis = 'unknown')
             GROUP BY ALL
-        ), parts AS (
-            SELECT ledger, began, meter, CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS held,
-                   unknown AS draw_unknown, NULL AS said, NULL AS said_unknown, NULL AS later, NULL AS later_unknown
+        ), held AS (
+            SELECT ledger, began, meter, unknown,
+                   CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS amount
             FROM drawn
             UNION ALL
-            SELECT i.ledger, i."index", 'tool_calls', 1, false, NULL, NULL, NULL, NULL FROM stored.intents AS i
-            ANTI JOIN (SELECT * FROM drawn WHERE meter = 'tool_calls') AS d ON d.ledger = i.ledger AND d.began = i."index"
-            UNION ALL
-            SELECT e.ledger, e.began, s.meter, NULL, NULL, s.amount, s.unknown, NULL, NULL
+            SELECT i.ledger, i."index", 'tool_calls', false, 1 FROM stored.intents AS i
+            ANTI JOIN (SELECT ledger, began FROM drawn WHERE meter = 'tool_calls') AS d ON d.ledger = i.ledger AND d.began = i."index"
+        ), settled AS (
+            SELECT e.ledger, e.began, s.meter, s.amount, s.unknown
             FROM said AS s JOIN ended AS e ON e.ledger = s.ledger AND e.outcome_at = s.began
-            UNION ALL
-            SELECT e.ledger, e.began, s.meter, NULL, NULL, NULL, NULL, s.amount, s.unknown
+        ), resolved AS (
+            SELECT e.ledger, e.began, s.meter, s.amount, s.unknown
             FROM said AS s JOIN ended AS e ON e.ledger = s.ledger AND e.resolution_at = s.began
         ), meters AS (
-            SELECT ledger, began, meter, coalesce(max(held), 0) AS held, coalesce(bool_or(draw_unknown), false) AS draw_unknown,
-                   max(said) AS said, coalesce(bool_or(said_unknown), false) AS said_unknown, count(said_unknown) > 0 AS settles,
-                   max(later) AS later, coalesce(bool_or(later_unknown), false) AS later_unknown, count(later_unknown) > 0 AS resolves
-            FROM parts GROUP BY ALL
+            SELECT coalesce(t.ledger, h.ledger) AS ledger, coalesce(t.began, h.began) AS began, coalesce(t.meter, h.meter) AS meter,
+                   coalesce(h.held, 0) AS held, coalesce(h.draw_unknown, false) AS draw_unknown, h.said,
+                   coalesce(h.said_unknown, false) AS said_unknown, coalesce(h.settles, false) AS settles, t.amount AS later,
+                   coalesce(t.unknown, false) AS later_unknown, t.meter IS NOT NULL AS resolves
+            FROM (
+                SELECT coalesce(s.ledger, h.ledger) AS ledger, coalesce(s.began, h.began) AS began, coalesce(s.meter, h.meter) AS meter,
+                       h.amount AS held, h.unknown AS draw_unknown, s.amount AS said, s.unknown AS said_unknown, s.meter IS NOT NULL AS settles
+                FROM held AS h FULL JOIN settled AS s ON s.ledger = h.ledger AND s.began = h.began AND s.meter = h.meter
+            ) AS h FULL JOIN resolved AS t ON t.ledger = h.ledger AND t.began = h.began AND t.meter = h.meter
         ), kept AS (
             SELECT e.*, m.meter, m.held, m.draw_unknown,
                    CASE WHEN first = 'ambiguous' AND said IS NOT NULL THEN greatest(held, said) ELSE held END AS kept,
