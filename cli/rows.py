@@ -13,6 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -78,17 +79,43 @@ def print_csv(answer: Answer) -> int:
 def print_table(answer: Answer) -> int:
     """Print an answer as a table for a person, its first 1,000 rows; return how many rows it has."""
     rows = list(islice(answer.rows, _SHOWN))
+    if answer.columns and sys.stdout.isatty():
+        _print_folded(answer, rows)
+    elif answer.columns:
+        _print_aligned(answer, rows)
+    more = sum(1 for _ in answer.rows)
+    if more:
+        say(f"{more:,} more rows; --format csv or json prints all")
+    return len(rows) + more
+
+
+def _print_folded(answer: Answer, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Print a table that fits a terminal."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name, kind in zip(answer.columns, answer.types, strict=True):
         table.add_column(Text(escape(name)), overflow="fold", justify="right" if kind.startswith(_NUMBERS) else "left")
     for row in rows:
         table.add_row(*(_styled(value, kind) for value, kind in zip(row, answer.types, strict=True)))
-    if answer.columns:
-        console().print(table, soft_wrap=False)
-    more = sum(1 for _ in answer.rows)
-    if more:
-        say(f"{more:,} more rows; --format csv or json prints all")
-    return len(rows) + more
+    console().print(table, soft_wrap=False)
+
+
+def _print_aligned(answer: Answer, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Print a table whose lines are as long as they are, without the layout that a terminal needs: it takes most of the time."""
+    lines = [[escape(name) for name in answer.columns]]
+    lines += (
+        ["NULL" if value is None else escape(_cell(value, kind)) for value, kind in zip(row, answer.types, strict=True)]
+        for row in rows
+    )
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    right = [kind.startswith(_NUMBERS) for kind in answer.types]
+    text = io.StringIO()
+    for line in lines:
+        cells = (
+            " " * (width - cell_len(cell)) + cell if number else cell + " " * (width - cell_len(cell))
+            for cell, width, number in zip(line, widths, right, strict=True)
+        )
+        text.write("  ".join(cells).rstrip(" ") + "\n")
+    _flush(text)
 
 
 def _flush(text: io.StringIO) -> None:
