@@ -10,8 +10,8 @@ from cli.asked import exit_of_answer, footers
 from cli.indexing import bring_up_to_date
 from cli.options import JsonOption, LedgerOption, TrustOption, shared
 from cli.text import escape, print_json, say
-from ledger.index.session import open_session
-from ledger.storage.clock import now
+from ledger.index.session import open_state
+from ledger.index.stamp import marks_of
 
 __all__ = ["register"]
 
@@ -38,9 +38,9 @@ def index(
     """
     options = shared(context, ledger, json=json, trust=trust)
     found = bring_up_to_date(options.folder(), options, jobs=jobs, rebuild=rebuild)
-    with open_session([found.source], asked_at=now().replace("T", " ").removesuffix("Z")) as connection:
+    with open_state(found.source) as connection:
         (footer,) = footers(connection, [found.source], ())
-    size = found.source.path.stat().st_size
+    size = sum(mark[0] for mark in marks_of(found.source.path) if mark is not None)
     if options.json:
         print_json({"file": str(found.source.path), "size_bytes": size, "done": found.done, "state": footer.to_value()})
     else:

@@ -17,7 +17,8 @@ from cli.rules import sources_of
 from cli.saved import save
 from cli.watch import InterruptedWorkError, Watch
 from ledger.digest import digest
-from ledger.index.stamp import Mark, journal_marks
+from ledger.index.files import Mark
+from ledger.index.stamp import journal_marks
 from ledger.line import HEAD_PREFIX
 from ledger.storage.reader import Reader
 from verify.chain import Segment

@@ -28,9 +28,10 @@ from cli.trustfile import read_memory
 from ledger.digest import digest
 from ledger.errors import StorageError
 from ledger.index.build import Build
+from ledger.index.files import Way, way_on
 from ledger.index.load import BATCH_BYTES
 from ledger.index.session import Source
-from ledger.index.stamp import Stamp, mark_of, read_stamp, write_stamp
+from ledger.index.stamp import Stamp, marks_of, read_stamp, write_stamp
 from ledger.storage.journal import read_segment
 from verify.codes import exit_of
 from verify.report import Verdict
@@ -58,8 +59,9 @@ def refresh(source: Source, options: Shared, trust: Trust | None, *, jobs: int |
     kept = keep(verdict, memory, source.folder, options, snapshot.asked)
     verdict = remember(replace(verdict, notes=(*verdict.notes, *kept)), options, seen=memory, folder=source.folder)
     size = judged.size if sound is None else sound.size
-    with Build(source.path, going_on=start is not None) as build:
-        first = 0 if start is None else start.point.size
+    first = 0 if start is None else start.point.size
+    way: Way = "anew" if start is None else way_on(source.path, _more(judged, start))
+    with Build(source.path, way=way) as build:
         left_out = frozenset[int]() if sound is None else sound.left_out
         total = sum(each for _, each in snapshot.files)
         with progress("indexing", total) as advance:
@@ -74,6 +76,11 @@ def refresh(source: Source, options: Shared, trust: Trust | None, *, jobs: int |
     state = None if sound is not None else judged.state
     problem = _remember(source, options, trust, snapshot, state, judged.tail)
     return Indexed(source, "made" if start is None else "caught up", problem)
+
+
+def _more(judged: Judged, start: LedgerState) -> int:
+    """Return how many bytes of the journal are new."""
+    return sum(size for at, size in judged.files if at >= start.segment) - start.offset
 
 
 def _leaves_out(verdict: Verdict) -> bool:
@@ -148,8 +155,8 @@ def _remember(
     source: Source, options: Shared, trust: Trust | None, snapshot: Snapshot, state: LedgerState | None, tail: str
 ) -> str | None:
     """Remember what the index was made from; return why that was not possible."""
-    mark = mark_of(source.path)
-    if mark is None:
+    marks = marks_of(source.path)
+    if marks[0] is None:
         return "the index is gone already"
     stamp = Stamp(
         origin=source.ledger,
@@ -159,7 +166,7 @@ def _remember(
         end=0 if state is None else state.offset,
         tail=tail,
         resumable=state is not None and state.segment == snapshot.marks[-1][0],
-        index=mark,
+        index=marks,
     )
     try:
         write_stamp(source.path, options.places, stamp)

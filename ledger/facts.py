@@ -142,7 +142,7 @@ def match_facts(payload: bytes) -> Facts | None:
         return None
     start = payload.find(_KIND) + len(_KIND)
     hint = payload[start : payload.find(b'"', start)]
-    shape = _shapes().get(hint)
+    shape = _shape(hint)
     match = shape.expression.fullmatch(payload) if shape is not None else None
     if match is None or shape is None:
         return None
@@ -192,16 +192,25 @@ class _Shape(NamedTuple):
     """Gives the members by which a rule bears on it, None where the kind has none of them."""
 
 
+_COMMON: Final[dict[bytes, type[BaseModel]]] = {
+    model.model_fields["kind"].default.encode(): model for model in (Opening, Intent, Outcome, Decision, Step, Run)
+}
+
+
+def _shape(kind: bytes) -> _Shape | None:
+    """Return the shape of a kind, None for one that is not common."""
+    model = _COMMON.get(kind)
+    return None if model is None else _made(model)
+
+
 @cache
-def _shapes() -> dict[bytes, _Shape]:
-    shapes = {}
-    for model in (Opening, Intent, Outcome, Decision, Step, Run):
-        kind, expression = model.model_fields["kind"].default, re.compile(_object(model, top=True).encode())
-        place = expression.groupindex
-        pick = itemgetter(*(place.get(name, 0) - 1 for name in _READ))
-        ruled = [place[name] - 1 for name in (*_RULED, _WAITING) if name in place]
-        shapes[kind.encode()] = _Shape(kind, expression, pick, itemgetter(*ruled, -1) if ruled else None)
-    return shapes
+def _made(model: type[BaseModel]) -> _Shape:
+    """Return the shape of a model. Compiling it costs as much as parsing some hundred receipts."""
+    expression = re.compile(_object(model, top=True).encode())
+    place = expression.groupindex
+    pick = itemgetter(*(place.get(name, 0) - 1 for name in _READ))
+    ruled = [place[name] - 1 for name in (*_RULED, _WAITING) if name in place]
+    return _Shape(model.model_fields["kind"].default, expression, pick, itemgetter(*ruled, -1) if ruled else None)
 
 
 def _object(model: type[BaseModel], *, top: bool = False, issuer: bool = False) -> str:

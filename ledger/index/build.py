@@ -1,4 +1,4 @@
-"""Makes an index file: beside the old one, and renamed when it is whole.
+"""Makes a file of an index: beside the old one, and renamed when it is whole.
 
 Source: docs/explanation/index.md.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -19,8 +19,9 @@ import orjson
 from ledger.errors import StorageError
 from ledger.index.columns import literal, typed
 from ledger.index.crew import Crew
+from ledger.index.files import FOLLOWS, Way, mark_of, newer_of
 from ledger.index.load import Loader
-from ledger.index.schema import STATE
+from ledger.index.schema import STATE, STORED
 from ledger.index.session import memory_bytes
 from ledger.storage.durable import remove_temporaries, storage_error, temporary_beside
 
@@ -46,22 +47,25 @@ _NAME: Final = "being_built"
 class Build:
     """An index under construction; leaving it without `finish` leaves nothing behind and the old one as it was."""
 
-    def __init__(self, index: Path, *, going_on: bool, threads: int = 0) -> None:
-        """Begin beside `index`, with what it holds where `going_on`; the caller keeps all others from building it.
+    def __init__(self, index: Path, *, way: Way, threads: int = 0) -> None:
+        """Begin beside `index`, with what it holds but where it is made anew; the caller keeps all others from building it.
 
         Raises:
             StorageError: the folder cannot be written, or the old index not be read.
         """
         self._index = index
-        self._temporary = temporary_beside(index)
+        self._way = way
+        self._target = newer_of(index) if way == "newer" else index
+        self._temporary = temporary_beside(self._target)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._crew: Crew | None = None
         memory = min(_MEMORY_BYTES, memory_bytes() // 2)
         try:
             index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             remove_temporaries(index.parent, which=self._is_ours)
-            if going_on:
-                shutil.copyfile(index, self._temporary)
+            copies = way != "anew" and self._target.exists()
+            if copies:
+                shutil.copyfile(self._target, self._temporary)
             self._connection = connection = duckdb.connect(":memory:")
             for setting in _SETTINGS:
                 connection.execute(setting)
@@ -72,10 +76,14 @@ class Build:
             connection.execute(f"ATTACH {literal(str(self._temporary))} AS {_NAME} (RECOVERY_MODE NO_WAL_WRITES)")
             connection.execute(f"USE {_NAME}")
             self._crew = Crew(self._another, memory=memory // _SHARE, threads=threads)
-            if not going_on:
+            if not copies:
                 for table in STATE:
                     connection.execute(table.create())
                 Loader(connection).create()
+            if way == "newer" and not copies:
+                self._follow()
+            elif way == "folded":
+                self._fold()
         except (OSError, duckdb.Error) as error:
             self._abandon()
             raise _failed(error, index) from error
@@ -102,7 +110,7 @@ class Build:
             )
 
     def count(self) -> int:
-        """Return how many receipts are loaded.
+        """Return how many receipts the index holds.
 
         Raises:
             StorageError: the disk is full.
@@ -112,7 +120,11 @@ class Build:
         except duckdb.Error as error:
             raise _failed(error, self._index) from error
         (found,) = self._open.execute("SELECT count(*) FROM record").fetchall()
-        return int(found[0])
+        if self._way != "newer":
+            return int(found[0])
+        with self._attached(self._index) as name:
+            (older,) = self._open.execute(f"SELECT count(*) FROM {name}.main.record").fetchall()
+        return int(found[0]) + int(older[0])
 
     def finish(self) -> None:
         """Put the index in its place.
@@ -128,9 +140,38 @@ class Build:
             self._open.close()
             self._connection = None
             os.chmod(self._temporary, 0o600)  # noqa: PTH101
-            self._temporary.replace(self._index)
+            newer = newer_of(self._index)
+            if self._way == "anew":
+                newer.unlink(missing_ok=True)
+            self._temporary.replace(self._target)
+            if self._way == "folded":
+                newer.unlink(missing_ok=True)
         except (OSError, duckdb.Error) as error:
             raise _failed(error, self._index) from error
+
+    def _follow(self) -> None:
+        """Say which file this one follows."""
+        mark = mark_of(self._index)
+        self._open.execute(FOLLOWS.create())
+        self._open.execute("INSERT INTO follows VALUES (?, ?, ?, ?)", mark)
+
+    def _fold(self) -> None:
+        """Take in what came since."""
+        newer = newer_of(self._index)
+        if not newer.exists():
+            return
+        with self._attached(newer) as name:
+            for table in STORED:
+                self._open.execute(f"INSERT INTO {table.name} SELECT * FROM {name}.main.{table.name}")
+
+    @contextlib.contextmanager
+    def _attached(self, path: Path) -> Iterator[str]:
+        """Attach another file, to be read."""
+        self._open.execute(f"ATTACH {literal(str(path))} AS other (READ_ONLY)")
+        try:
+            yield "other"
+        finally:
+            self._open.execute("DETACH other")
 
     @property
     def _open(self) -> duckdb.DuckDBPyConnection:
@@ -168,7 +209,7 @@ class Build:
 
     def _is_ours(self, path: Path) -> bool:
         """Return whether a file was on its way to this index, or is its log, when a build was killed."""
-        return path.name.startswith(f".{self._index.name[:100]}.")
+        return path.name.startswith(f".{self._target.name[:100]}.")
 
 
 def _failed(error: Exception, index: Path) -> StorageError:

@@ -16,16 +16,18 @@ from typing import Final, TypeAlias
 
 import duckdb
 
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, StorageError
 from ledger.index.beside import create_tables
-from ledger.index.columns import Column, literal, quoted
+from ledger.index.columns import Column, View, literal, quoted
+from ledger.index.files import mark_of, newer_of
 from ledger.index.schema import PUBLIC, STATE, STORED, VIEWS
 
-__all__ = ["Session", "Source", "lock", "memory_bytes", "open_session"]
+__all__ = ["Session", "Source", "lock", "memory_bytes", "open_session", "open_state"]
 
 Session: TypeAlias = duckdb.DuckDBPyConnection
 """A connection to ask."""
 
+_ATTEMPTS: Final = 3
 _SETTINGS: Final = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -58,6 +60,7 @@ def open_session(
 
     Raises:
         LedgerError: two sources of one ledger.
+        StorageError: the files of an index do not belong together.
         duckdb.Error: an index cannot be read.
     """
     connection = duckdb.connect(":memory:")
@@ -83,27 +86,71 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
     for name in known:
         if known.count(name) > 1:
             raise LedgerError(f"sql: {name} was named twice", code="usage.ledger_twice", hint="name each ledger once")
-    for number, each in enumerate(sources):
-        connection.execute(f"ATTACH {literal(str(each.path))} AS l{number} (READ_ONLY)")
+    attached = [_attach_files(connection, each.path, f"l{number}") for number, each in enumerate(sources)]
     connection.execute("CREATE SCHEMA stored")
     # Each row says its ledger; as one of few words that is a byte.
     connection.execute(f"CREATE TYPE stored.origin AS ENUM ({', '.join(literal(each) for each in known)})")
     for table in STATE:
-        parts = " UNION ALL ".join(f"SELECT * FROM l{number}.main.{table.name}" for number in range(len(sources)))
+        # The newest file says what all stand for.
+        parts = " UNION ALL ".join(f"SELECT * FROM {names[-1]}.main.{table.name}" for names in attached)
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
     for table in STORED:
         parts = " UNION ALL ".join(
-            f"SELECT {literal(each.ledger)}::stored.origin AS ledger, * FROM l{number}.main.{table.name}"
-            for number, each in enumerate(sources)
+            f"SELECT {literal(each.ledger)}::stored.origin AS ledger, * FROM {name}.main.{table.name}"
+            for each, names in zip(sources, attached, strict=True)
+            for name in names
         )
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
 
 
-def _add_views(connection: Session, asked_at: str) -> None:
+def _attach_files(connection: Session, index: Path, name: str) -> tuple[str, ...]:
+    """Attach the files of an index and return their names, the newest last; files that others put there meanwhile are waited for."""
+    newer, newer_name = newer_of(index), f"{name}_newer"
+    for _ in range(_ATTEMPTS):
+        before = mark_of(index)
+        names: tuple[str, ...] = (name,)
+        connection.execute(f"ATTACH {literal(str(index))} AS {name} (READ_ONLY)")
+        follows: tuple[int, ...] | None = before
+        if newer.exists():
+            connection.execute(f"ATTACH {literal(str(newer))} AS {newer_name} (READ_ONLY)")
+            names = (name, newer_name)
+            ((*parts,),) = connection.execute(f"SELECT * FROM {newer_name}.main.follows").fetchall()
+            follows = tuple(parts)
+        if follows == before == mark_of(index):
+            return names
+        for each in names:
+            connection.execute(f"DETACH {each}")
+    raise StorageError(
+        f"index: {str(newer)!r} does not follow {str(index)!r}",
+        code="index.journal_changed",
+        hint="make it anew with: ledger index --rebuild",
+    )
+
+
+def open_state(source: Source) -> Session:
+    """Return a connection that sees what an index says of itself and nothing else, `index_state` and `checks`: that is soon made.
+
+    Raises:
+        StorageError: the files of the index do not belong together.
+        duckdb.Error: the index cannot be read.
+    """
+    connection = duckdb.connect(":memory:")
+    try:
+        _attach(connection, [source])
+        names = {table.name for table in STATE}
+        _add_views(connection, "1970-01-01", [each for each in PUBLIC if each.name in names])
+        lock(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _add_views(connection: Session, asked_at: str, views: Sequence[View] = (*VIEWS, *PUBLIC)) -> None:
     moment = f"TIMESTAMP '{asked_at}'"
     connection.execute(f"CREATE MACRO asked_at() AS {moment}")
     done = set()
-    for view in (*VIEWS, *PUBLIC):
+    for view in views:
         if view.name in done:
             continue
         done.add(view.name)

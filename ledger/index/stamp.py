@@ -19,23 +19,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import duckdb
 
 from ledger import canonical
 from ledger.digest import digest
 from ledger.errors import LedgerError
+from ledger.index.files import Mark, mark_of, newer_of
 from ledger.index.schema import SCHEMA_DIGEST
 from ledger.storage.durable import replace
 from ledger.storage.journal import segment_path, segments
 from ledger.storage.places import Places
 from ledger.version import VERSION
 
-__all__ = ["Mark", "Stamp", "building", "locate", "mark_of", "read_stamp", "write_stamp"]
-
-Mark: TypeAlias = tuple[int, int, int, int]
-"""Size in bytes, inode, and the times of the last change of content and of anything, in ns: what tells a file from another."""
+__all__ = ["Stamp", "building", "locate", "marks_of", "read_stamp", "write_stamp"]
 
 INDEX_NAME: Final = "index.duckdb"
 _MADE_BY: Final = f"{VERSION} {SCHEMA_DIGEST} {duckdb.__version__}"
@@ -46,7 +44,7 @@ class Stamp:
     """What an index was made from.
 
     `segments` holds first index and mark of each file of the journal; `end` is how many bytes of the last one are verified, and
-    `tail` their digest. `trust` and `memory` are digests, empty for none. `resumable` says whether verification can go on there.
+    `tail` their digest. `index` are the marks of its two files. `trust` and `memory` are digests, empty for none. `resumable` says whether verification can go on there.
     """
 
     origin: str
@@ -56,12 +54,12 @@ class Stamp:
     end: int
     tail: str
     resumable: bool
-    index: Mark
+    index: tuple[Mark | None, Mark | None]
     made_by: str = _MADE_BY
 
     def is_for(self, index: Path) -> bool:
         """Return whether a file is the index that was made, untouched, by this version of the program."""
-        return self.made_by == _MADE_BY and mark_of(index) == self.index
+        return self.made_by == _MADE_BY and self.index[0] is not None and marks_of(index) == self.index
 
     def begins(self, marks: Sequence[tuple[int, Mark]]) -> bool:
         """Return whether files of a journal begin with those that were verified: all the same, but that the last may have grown."""
@@ -87,15 +85,9 @@ def locate(folder: Path, origin: str, places: Places) -> Path:
     return places.cache_folder / "index" / f"{_key(folder)}.duckdb"
 
 
-def mark_of(path: Path) -> Mark | None:
-    """Return the mark of a plain file, None where none is there."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+def marks_of(index: Path) -> tuple[Mark | None, Mark | None]:
+    """Return the marks of both files of an index."""
+    return mark_of(index), mark_of(newer_of(index))
 
 
 def journal_marks(folder: Path) -> tuple[tuple[int, Mark], ...]:
@@ -124,7 +116,7 @@ def read_stamp(index: Path, places: Places) -> Stamp | None:
             end=int(value["end"]),
             tail=str(value["tail"]),
             resumable=bool(value["resumable"]),
-            index=_mark(value["index"]),
+            index=(_mark(value["index"]), _mark(value["newer"]) if value["newer"] else None),
             made_by=str(value["made_by"]),
         )
     except (OSError, LedgerError, KeyError, TypeError, ValueError):
@@ -146,7 +138,8 @@ def write_stamp(index: Path, places: Places, stamp: Stamp) -> None:
         "end": stamp.end,
         "tail": stamp.tail,
         "resumable": stamp.resumable,
-        "index": [str(part) for part in stamp.index],
+        "index": [str(part) for part in stamp.index[0] or ()],
+        "newer": [str(part) for part in stamp.index[1] or ()],
         "made_by": stamp.made_by,
     }
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ import sys
 from pathlib import Path
 from ledger.index.build import Build
 from ledger.index.load import BATCH_BYTES
-with Build(Path(sys.argv[2]), going_on=False) as build:
+with Build(Path(sys.argv[2]), way="anew") as build:
     batch, size, start = [], 0, 0
     for path in sorted(Path(sys.argv[1], "journal").iterdir()):
         if not batch:

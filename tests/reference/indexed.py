@@ -21,7 +21,7 @@ def state_of(ledger, size):
 
 def make_index(path: Path, builder, *, leave_out=frozenset()) -> Path:
     """Write the index of a built ledger; all of it must be committed."""
-    with Build(path, going_on=False, threads=1) as build:
+    with Build(path, way="anew", threads=1) as build:
         build.load([builder.journal()], start=0, leave_out=frozenset(leave_out))
         build.put_state(state_of(builder.origin, len(builder.rows)), [])
         build.finish()

@@ -63,7 +63,7 @@ def test_what_a_batch_fails_with_comes_out_and_nothing_after_it_is_committed():
 def test_a_build_that_fails_leaves_nothing_and_the_old_index_as_it_was(tmp_path):
     index = tmp_path / "index.duckdb"
     index.write_bytes(b"the old one")
-    with pytest.raises(StorageError), Build(index, going_on=False) as build:  # noqa: PT012  it comes out of either
+    with pytest.raises(StorageError), Build(index, way="anew") as build:  # noqa: PT012  it comes out of either
         build.load([b'{"entry": nothing}\n'], start=0, leave_out=frozenset())
         build.count()
     assert [path.name for path in tmp_path.iterdir()] == ["index.duckdb"]

@@ -1,0 +1,120 @@
+"""An index of two files answers as one does, and a newer file is read with the one that it follows and with no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.errors import StorageError
+from ledger.index.build import Build
+from ledger.index.files import mark_of, newer_of, way_on
+from ledger.index.schema import PUBLIC
+from ledger.index.session import Source, open_session, open_state
+from tests.reference.build import Builder
+from tests.reference.indexed import ASKED_AT, state_of
+
+
+def story():
+    """Return a ledger of four commits, and the journal's bytes of each with the index of its first entry."""
+    built = Builder()
+    built.header()
+    built.opening(limits=[{"meter": "usd_micro", "limit": 50}])
+    built.commit()
+    intent = built.intent(reserved=[{"meter": "usd_micro", "basis": "quoted", "reserved": 10}])
+    built.commit()
+    built.outcome(intent, charges=[{"meter": "usd_micro", "basis": "measured", "settled": 12}])
+    built.commit()
+    built.run()
+    built.commit()
+    pieces, start, lines = [], 0, []
+    for line in built.journal().splitlines(keepends=True):
+        lines.append(line)
+        if line.startswith(b'{"head"'):
+            pieces.append((start, b"".join(lines)))
+            start += len(lines) - 1
+            lines = []
+    return built, pieces
+
+
+def add(path, built, pieces, way):
+    with Build(path, way=way, threads=1) as build:
+        for start, data in pieces:
+            build.load([data], start=start, leave_out=frozenset())
+        size = build.count()
+        build.put_state(state_of(built.origin, size), [])
+        build.finish()
+    return size
+
+
+def answers(path, built):
+    """Return all rows of all tables."""
+    with open_session([Source(path, built.origin, path.parent)], asked_at=ASKED_AT, threads=1) as connection:
+        return {view.name: connection.execute(f"SELECT * FROM {view.name} ORDER BY ALL").fetchall() for view in PUBLIC}
+
+
+@pytest.fixture
+def whole(tmp_path):
+    built, pieces = story()
+    path = tmp_path / "whole" / "index.duckdb"
+    assert add(path, built, pieces, "anew") == len(built.rows)
+    return answers(path, built)
+
+
+def test_what_came_since_answers_as_if_it_had_been_there_at_once(tmp_path, whole):
+    built, pieces = story()
+    path = tmp_path / "index.duckdb"
+    add(path, built, pieces[:1], "anew")
+    before = mark_of(path)
+    assert add(path, built, pieces[1:2], "newer") == 3
+    assert add(path, built, pieces[2:], "newer") == len(built.rows)
+    assert mark_of(path) == before
+    assert answers(path, built) == whole
+    with open_state(Source(path, built.origin, tmp_path)) as connection:
+        assert connection.execute("SELECT end_index FROM index_state").fetchall() == [(len(built.rows),)]
+
+
+@pytest.mark.parametrize("way", ["folded", "anew"])
+def test_a_newer_file_is_gone_once_it_is_in_the_first(tmp_path, whole, way):
+    built, pieces = story()
+    path = tmp_path / "index.duckdb"
+    add(path, built, pieces[:2], "anew")
+    add(path, built, pieces[2:3], "newer")
+    assert add(path, built, pieces[3:] if way == "folded" else pieces, way) == len(built.rows)
+    assert [each.name for each in tmp_path.glob("*.duckdb")] == ["index.duckdb"]
+    assert answers(path, built) == whole
+
+
+def test_a_newer_file_that_follows_another_is_refused(tmp_path):
+    built, pieces = story()
+    path = tmp_path / "index.duckdb"
+    add(path, built, pieces[:1], "anew")
+    add(path, built, pieces[1:], "newer")
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match="does not follow"):
+        answers(path, built)
+
+
+def test_a_build_beside_that_is_given_up_leaves_both_files_as_they_were(tmp_path):
+    built, pieces = story()
+    path = tmp_path / "index.duckdb"
+    add(path, built, pieces[:1], "anew")
+    add(path, built, pieces[1:2], "newer")
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    for way in ("newer", "folded"):
+        with Build(path, way=way) as build:
+            build.load([pieces[2][1]], start=pieces[2][0], leave_out=frozenset())
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+def test_what_is_small_is_folded_and_what_is_large_is_followed(tmp_path):
+    path = tmp_path / "index.duckdb"
+    path.write_bytes(b"")
+    assert way_on(path, 1 << 20) == "folded"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+    assert way_on(path, 1 << 20) == "newer"
+    with newer_of(path).open("wb") as file:
+        file.truncate(100 << 20)
+    assert way_on(path, 28 << 20) == "newer"
+    assert way_on(path, (28 << 20) + 1) == "folded"
