@@ -13,6 +13,20 @@ __all__ = ["VIEWS"]
 
 _METER: Final = Column("meter", "VARCHAR", "What is counted, with its unit in its name.", "meter")
 
+_NEAR: Final = 8
+_ONCE: Final = f"""
+            SELECT count(*) = 0 AS each FROM (
+                SELECT lag(ledger) OVER () > ledger OR (lag(ledger) OVER () = ledger AND lag("index") OVER () > "index")
+                       OR (lag(ledger, {_NEAR}) OVER () = ledger AND lag("index", {_NEAR}) OVER () = "index")
+                       OR {" OR ".join(f"lag(mark, {back}) OVER () = mark" for back in range(1, _NEAR))} AS doubt
+                FROM (SELECT ledger, "index", hash(ledger, "index", meter) AS mark FROM stored.stated_charges WHERE stage <> 'usage')
+            ) WHERE doubt"""
+"""Whether no receipt states a meter twice, told in one pass without a table of all: charges are looked at as they come.
+
+Where positions never fall and no receipt has more than `_NEAR` charges, all of a receipt stand together, so one of the rows just
+before is the same if there is one. The order in which they come decides nothing: any other order is a doubt, and doubts are added up.
+"""
+
 VIEWS: Final = (
     View(
         "charges",
@@ -100,49 +114,53 @@ VIEWS: Final = (
             Column("receipt", "VARCHAR", "Receipt that settled it last, else the intent.", DIGEST),
             Column("recorded_at", "TIMESTAMP", "When the intent was recorded.", UTC),
         ),
-        """
+        f"""
         WITH ended AS (
             SELECT i.ledger, i."index" AS began, i.run, i.receipt AS intent, i.recorded_at, o."index" AS outcome_at, o.receipt AS outcome,
-                   o.status AS first, v."index" AS resolution_at, v.receipt AS resolution, v.happened
+                   coalesce(o."index", i."index") AS act_at, o.status AS first, v."index" AS resolution_at, v.receipt AS resolution, v.happened
             FROM stored.intents AS i
             LEFT JOIN stored.outcomes AS o ON o.ledger = i.ledger AND o.intent = i.receipt
             LEFT JOIN (
                 SELECT * FROM stored.resolutions QUALIFY row_number() OVER (PARTITION BY ledger, intent ORDER BY "index") = 1
             ) AS v ON v.ledger = i.ledger AND v.intent = i.receipt AND (o."index" IS NULL OR o.status = 'ambiguous' OR v."index" < o."index")
-        ), drawn AS (
+        ), once AS ({_ONCE}
+        ), draws AS NOT MATERIALIZED (
             SELECT ledger, "index" AS began, meter,
-                   sum(CASE WHEN payer IS NULL THEN coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) ELSE 0 END) AS amount,
-                   bool_or(payer IS NULL AND coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) IS NULL) AS unknown
-            FROM stored.stated_charges WHERE stage = 'reserved' GROUP BY ALL
-        ), said AS (
-            SELECT ledger, "index" AS began, meter, CASE WHEN NOT bool_or(settled IS NULL) THEN sum(settled) END AS amount,
-                   bool_or(settled IS NULL) AS unknown
-            FROM stored.stated_charges
-            WHERE stage IN ('settled', 'resolved') AND payer IS NULL AND (settled IS NOT NULL OR settled_unknown OR basis = 'unknown')
-            GROUP BY ALL
-        ), held AS (
-            SELECT ledger, began, meter, unknown,
-                   CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS amount
-            FROM drawn
+                   CASE WHEN payer IS NULL THEN coalesce(reserved, CASE WHEN reserved_unknown THEN NULL ELSE quoted END) ELSE 0 END AS amount
+            FROM stored.stated_charges WHERE stage = 'reserved'
+        ), drawn AS NOT MATERIALIZED (
+            SELECT ledger, began, meter, amount, amount IS NULL AS unknown FROM draws WHERE (SELECT each FROM once)
             UNION ALL
-            SELECT i.ledger, i."index", 'tool_calls', false, 1 FROM stored.intents AS i
-            ANTI JOIN (SELECT ledger, began FROM drawn WHERE meter = 'tool_calls') AS d ON d.ledger = i.ledger AND d.began = i."index"
-        ), settled AS (
-            SELECT e.ledger, e.began, s.meter, s.amount, s.unknown
-            FROM said AS s JOIN ended AS e ON e.ledger = s.ledger AND e.outcome_at = s.began
+            SELECT ledger, began, meter, sum(amount)::BIGINT, bool_or(amount IS NULL) FROM draws WHERE NOT (SELECT each FROM once) GROUP BY ALL
+        ), says AS NOT MATERIALIZED (
+            SELECT ledger, "index", meter, settled, stage FROM stored.stated_charges
+            WHERE stage IN ('settled', 'resolved') AND payer IS NULL AND (settled IS NOT NULL OR settled_unknown OR basis = 'unknown')
+        ), said AS (
+            SELECT ledger, "index" AS act_at, meter, settled AS amount, settled IS NULL AS unknown FROM says
+            WHERE stage = 'settled' AND (SELECT each FROM once)
+            UNION ALL
+            SELECT ledger, "index", meter, CASE WHEN NOT bool_or(settled IS NULL) THEN sum(settled)::BIGINT END, bool_or(settled IS NULL)
+            FROM says WHERE stage = 'settled' AND NOT (SELECT each FROM once) GROUP BY ALL
         ), resolved AS (
-            SELECT e.ledger, e.began, s.meter, s.amount, s.unknown
-            FROM said AS s JOIN ended AS e ON e.ledger = s.ledger AND e.resolution_at = s.began
+            SELECT e.ledger, e.act_at, s.meter, CASE WHEN NOT bool_or(s.settled IS NULL) THEN sum(s.settled)::BIGINT END AS amount,
+                   bool_or(s.settled IS NULL) AS unknown
+            FROM says AS s JOIN ended AS e ON e.ledger = s.ledger AND e.resolution_at = s."index" WHERE s.stage = 'resolved' GROUP BY ALL
+        ), held AS (
+            SELECT e.ledger, e.act_at, d.meter, d.unknown,
+                   CASE WHEN d.unknown THEN 0 WHEN d.meter = 'tool_calls' AND d.amount = 0 THEN 1 ELSE d.amount END AS amount
+            FROM drawn AS d JOIN ended AS e ON e.ledger = d.ledger AND e.began = d.began
+            UNION ALL
+            SELECT ledger, act_at, 'tool_calls', false, 1 FROM ended ANTI JOIN (SELECT * FROM draws WHERE meter = 'tool_calls') USING (ledger, began)
         ), meters AS (
-            SELECT coalesce(t.ledger, h.ledger) AS ledger, coalesce(t.began, h.began) AS began, coalesce(t.meter, h.meter) AS meter,
+            SELECT coalesce(t.ledger, h.ledger) AS ledger, coalesce(t.act_at, h.act_at) AS act_at, coalesce(t.meter, h.meter) AS meter,
                    coalesce(h.held, 0) AS held, coalesce(h.draw_unknown, false) AS draw_unknown, h.said,
                    coalesce(h.said_unknown, false) AS said_unknown, coalesce(h.settles, false) AS settles, t.amount AS later,
                    coalesce(t.unknown, false) AS later_unknown, t.meter IS NOT NULL AS resolves
             FROM (
-                SELECT coalesce(s.ledger, h.ledger) AS ledger, coalesce(s.began, h.began) AS began, coalesce(s.meter, h.meter) AS meter,
+                SELECT coalesce(h.ledger, s.ledger) AS ledger, coalesce(h.act_at, s.act_at) AS act_at, coalesce(h.meter, s.meter) AS meter,
                        h.amount AS held, h.unknown AS draw_unknown, s.amount AS said, s.unknown AS said_unknown, s.meter IS NOT NULL AS settles
-                FROM held AS h FULL JOIN settled AS s ON s.ledger = h.ledger AND s.began = h.began AND s.meter = h.meter
-            ) AS h FULL JOIN resolved AS t ON t.ledger = h.ledger AND t.began = h.began AND t.meter = h.meter
+                FROM held AS h FULL JOIN said AS s ON s.ledger = h.ledger AND s.act_at = h.act_at AND s.meter = h.meter
+            ) AS h FULL JOIN resolved AS t ON t.ledger = h.ledger AND t.act_at = h.act_at AND t.meter = h.meter
         ), kept AS (
             SELECT e.*, m.meter, m.held, m.draw_unknown,
                    CASE WHEN first = 'ambiguous' AND said IS NOT NULL THEN greatest(held, said) ELSE held END AS kept,
@@ -150,7 +168,7 @@ VIEWS: Final = (
                    CASE WHEN happened IS NULL THEN said ELSE later END AS amount,
                    CASE WHEN happened IS NULL THEN said_unknown ELSE later_unknown END AS amount_unknown,
                    CASE WHEN happened IS NULL THEN settles ELSE resolves END AS amount_said
-            FROM ended AS e JOIN meters AS m ON m.ledger = e.ledger AND m.began = e.began
+            FROM ended AS e JOIN meters AS m ON m.ledger = e.ledger AND m.act_at = e.act_at
         )
         SELECT ledger, run, intent, meter, held::BIGINT AS held,
                (CASE status WHEN 'committed' THEN coalesce(amount, kept)
