@@ -12,6 +12,7 @@ Source: docs/spec/heads.md, docs/spec/journal.md.
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,6 +39,8 @@ __all__ = ["HEAD_CODES", "HeadFold", "HeadPoint", "HeadTotals", "KeyEntry", "Pro
 
 Problem: TypeAlias = tuple[str, str]
 """A code and a message."""
+_Expected: TypeAlias = tuple[bytes, int, int, bytes]
+"""Of an expected head: its line, where the signature begins there, its size, and its root in base64."""
 KeyEntry: TypeAlias = tuple[int, str, Envelope | None]
 """Index, receipt id and envelope of a header or key entry; the envelope is None where it could not be read."""
 
@@ -48,14 +51,30 @@ HEAD_CODES: Final = {
     "head.origin": "head.origin",
 }
 """Codes of findings, by the codes of the errors of opening a head."""
-_SIGNATURE_LENGTH: Final = 92
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_SIGNATURE_LETTERS: Final = 92
 """Letters of 4 bytes of key id and 64 of signature in base64."""
+_NOTHING: Final = re.compile(rb"(?!)")
 _END_OF_LINE: Final = b'\\n","previous_head":"sha256:%b"}'
 """What stands after the last signature on a head line, with a place for the hexadecimal digits of `previous_head`."""
 _TOGETHER: Final = 64
 """Signatures that are verified one after the other: faster than each between other work."""
 _FEW: Final = 200
 """Leaves below which adding them one by one is as fast as level by level."""
+
+
+def _signatures_of(mark: bytes) -> re.Pattern[bytes]:
+    """Return the expression of 64 bytes of signature after the 4 of a key id, in base64 and no other text of it."""
+    text = b2a_base64(mark + bytes(2), newline=False)
+    split = _BASE64.index(text[5])  # 2 bits of the key id and 4 of the signature
+    return re.compile(
+        re.escape(text[:5]) + b"[" + _BASE64[split : split + 16] + b"][A-Za-z0-9+/]{84}[" + _BASE64[::4] + b"]="
+    )
+
+
+def _signature_at(line: bytes, start: int) -> bytes:
+    """Return the signature that stands at an offset of an expected head line."""
+    return a2b_base64(line[start : start + _SIGNATURE_LETTERS])[4:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +137,18 @@ class HeadFold:
         """The last head line and its digest."""
         self._place: Place | str = ""
         self._unverified = False
-        self._waiting: list[tuple[tuple[bytes, bytes, int, bytes], Place]] = []
+        self._waiting: list[tuple[_Expected, Place]] = []
         """Expected heads whose signatures are to be verified."""
         self._key_changed = True
         self._keys: list[KeyEntry] = []
         """The entries that made the keyring."""
-        self._signature: tuple[bytes, bytes, int, bytes] | None = None
-        """Of the newest expected head: its line, key id and signature, size, and root in base64."""
+        self._signature: _Expected | None = None
         self._signers: tuple[str, ...] = ()
         """Keys that must sign the head under way, where that is not just the one in force."""
         self._mark = b""
         """Key id of the log key in force, as it stands on a note."""
+        self._signed_by = _NOTHING
+        """What a signature by that key looks like on a note."""
         self._signed_text = b""
         """The text of a note, with places for size and root in base64."""
         self._text = b""
@@ -240,17 +260,14 @@ class HeadFold:
             root = self._fold.root()
         text = b2a_base64(root, newline=False)
         start, end = self._text % (size, text), self._end
-        found = line[len(start) : -len(end)]
-        if not line.startswith(start) or not line.endswith(end) or len(found) != _SIGNATURE_LENGTH:
-            return False
-        try:
-            raw = a2b_base64(found)
-        except ValueError:
-            return False
-        if raw[:4] != self._mark or b2a_base64(raw, newline=False) != found:
+        if (
+            not line.startswith(start)
+            or not line.endswith(end)
+            or self._signed_by.fullmatch(line, len(start), len(line) - len(end)) is None
+        ):
             return False
         self._root = root
-        self._signature = line, raw, size, text
+        self._signature = line, len(start), size, text
         return True
 
     def problems(self, line: bytes, size: int) -> list[Problem]:
@@ -300,9 +317,9 @@ class HeadFold:
         if not waiting or keyring is None:
             return
         key, signed_text = keyring.log_key, self._signed_text
-        for (line, raw, size, root), at in waiting:
+        for (line, start, size, root), at in waiting:
             try:
-                verify_signature(key, raw[4:], signed_text % (size, root))
+                verify_signature(key, _signature_at(line, start), signed_text % (size, root))
             except LedgerError:
                 self.signed = False
                 self._report_signature(line, key, at)
@@ -319,7 +336,7 @@ class HeadFold:
         if expected is not None and expected[0] is line and key in {None, self.keyring.log_key}:
             # The line was compared with the one expected: these are the signature and the text on its note.
             with suppress(LedgerError):
-                verify_signature(self.keyring.log_key, expected[1][4:], self._signed_text % expected[2:])
+                verify_signature(self.keyring.log_key, _signature_at(*expected[:2]), self._signed_text % expected[2:])
                 return None
         try:
             open_head(parse_head_line(line)[0], origin=self.origin, log_key=key or self.keyring.log_key)
@@ -412,6 +429,7 @@ class HeadFold:
         except UnknownFormatError:
             self._mark = b""
             return
+        self._signed_by = _signatures_of(self._mark)
         self._signed_text = self.origin.encode("utf-8").replace(b"%", b"%%") + b"\n%d\n%b\n"
         origin = orjson.dumps(self.origin)[1:-1].replace(b"%", b"%%")
         self._text = b'{"head":"' + origin + b"\\n%d\\n%b\\n\\n\xe2\x80\x94 " + origin + b" "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import cleandoc
 from typing import Final
 
@@ -11,12 +11,16 @@ __all__ = ["QUESTIONS", "Question"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question by name, as a person asks it, and in SQL. `reads` says how to read the answer, where that needs saying."""
+    """A question by name, as a person asks it, and in SQL. `reads` says how to read the answer, where that needs saying.
+
+    `beside` says whether its answer needs what lies beside the journal looked up.
+    """
 
     name: str
     asks: str
     sql: str
     reads: str = ""
+    beside: bool = False
 
 
 _ALL: Final = (
@@ -66,10 +70,11 @@ _ALL: Final = (
         "spend",
         "What did each agent spend in each month, and of how much of it is the price unknown?",
         """
-        SELECT r.agent, strftime(s.recorded_at, '%Y-%m') AS month, s.meter, sum(s.spent)::BIGINT AS spent,
-               sum(s.reserved)::BIGINT AS still_reserved, count_if(s.unknown) AS acts_of_unknown_cost, count(*) AS acts
-        FROM spend AS s JOIN runs AS r USING (ledger, run)
-        GROUP BY ALL ORDER BY ALL
+        SELECT agent, strftime(month, '%Y-%m') AS month, * EXCLUDE (agent, month) FROM (
+            SELECT r.agent, date_trunc('month', s.recorded_at) AS month, s.meter, sum(s.spent)::BIGINT AS spent,
+                   sum(s.reserved)::BIGINT AS still_reserved, count_if(s.unknown) AS acts_of_unknown_cost, count(*) AS acts
+            FROM spend AS s JOIN runs AS r USING (ledger, run) GROUP BY ALL
+        ) ORDER BY ALL
         """,
         "An act of unknown cost counts as what it had set aside; amounts of different meters are never added.",
     ),
@@ -118,6 +123,7 @@ _ALL: Final = (
         WHERE NOT r."open" ORDER BY c.notary IS NOT NULL, r.ended LIMIT 1000
         """,
         "Whether the notary's key is one that you believe stands in `counter_seals.notary_pinned`.",
+        beside=True,
     ),
     Question(
         "erased",
@@ -218,7 +224,5 @@ _ALL: Final = (
     ),
 )  # fmt: skip
 
-QUESTIONS: Final = {
-    each.name: Question(each.name, each.asks, cleandoc(each.sql.strip("\n")), each.reads) for each in _ALL
-}
+QUESTIONS: Final = {each.name: replace(each, sql=cleandoc(each.sql.strip("\n"))) for each in _ALL}
 """Name -> question, in the order of the documentation."""

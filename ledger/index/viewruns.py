@@ -134,14 +134,14 @@ VIEWS: Final = (
                i.attempt, i.policy, i.rule, i.grant_id, i.step, coalesce(o.status, 'open') AS status, o.reason, o.error, o.exit_code,
                o.signal, i.recorded_at AS started, o.recorded_at AS ended, o.duration_ms, i.lease_ms, i.approvals[1] AS approval,
                i.approvals, coalesce(i.would_have = 'waiting', false) OR w.run IS NOT NULL AS approval_needed, i.would_have,
-               i.would_have_reason, coalesce((SELECT any_value(a.content) FROM looked_up_artifacts AS a WHERE a.ledger = i.ledger AND a.digest = i.arguments_digest),
-                        i.inline_arguments) AS arguments,
-               i.arguments_digest, coalesce(o.receipt, i.receipt) AS receipt, i.source
+               i.would_have_reason, coalesce(a.content, i.inline_arguments) AS arguments, i.arguments_digest, coalesce(o.receipt, i.receipt) AS receipt, i.source
         FROM stored.intents AS i
         LEFT JOIN stored.outcomes AS o ON o.ledger = i.ledger AND o.intent = i.receipt
         LEFT JOIN stored.openings AS r ON r.ledger = i.ledger AND r.receipt = i.run
         LEFT JOIN (SELECT DISTINCT ledger, run, act_digest FROM stored.refusals WHERE status = 'waiting') AS w
             ON w.ledger = i.ledger AND w.run = i.run AND w.act_digest = i.act_digest
+        LEFT JOIN (SELECT ledger, digest, any_value(content) AS content FROM looked_up_artifacts GROUP BY ALL) AS a
+            ON a.ledger = i.ledger AND a.digest = i.arguments_digest
         """,
     ),
     View(

@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from reference import slow_spend
 from reference.build import Builder, party
-from reference.indexed import session_of
+from reference.indexed import make_index, session_of
 
 from ledger.digest import digest
 from ledger.index.asking import ask
+from ledger.index.beside import Beside
 from ledger.index.questions import QUESTIONS
 from ledger.index.schema import PUBLIC, STORED
+from ledger.index.session import Source, open_session
 from ledger.words import Kind
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -292,3 +296,78 @@ def test_a_resolution_of_an_act_that_had_ended_takes_from_no_meter(tmp_path):
     built.commit()
     with session_of(tmp_path, built) as connection:
         assert rows(connection, "SELECT meter, spent FROM spend") == [("tool_calls", 1)]
+
+
+def test_no_answer_depends_on_what_its_question_does_not_have_looked_up(tmp_path, story):
+    with session_of(tmp_path, story.ledger, unsafe=True) as connection:
+        before = {name: rows(connection, each.sql) for name, each in QUESTIONS.items()}
+        connection.execute("""
+            INSERT INTO looked_up_artifacts SELECT DISTINCT ledger, digest, 'erased', '"other"'::JSON FROM artifacts;
+            INSERT INTO looked_up_artifacts SELECT DISTINCT ledger, arguments_digest, 'erased', '"other"'::JSON FROM calls;
+            INSERT INTO looked_up_counter_seals BY NAME SELECT ledger, receipt, envelope, "index" AS entry_index, head_size FROM entries
+        """)
+        connection.execute(
+            "UPDATE looked_up_counter_seals AS c SET head_root = h.root, notary = 'other' FROM heads AS h WHERE h.size = c.head_size"
+        )
+        assert rows(connection, "SELECT DISTINCT arguments FROM calls") == [('"other"',)]
+        changed = {name for name, each in QUESTIONS.items() if rows(connection, each.sql) != before[name]}
+    assert changed == {name for name, each in QUESTIONS.items() if each.beside}
+
+
+def test_a_question_over_views_that_were_replaced_is_looked_up_by_its_plan(tmp_path, story):
+    origin = story.ledger.origin
+    with session_of(tmp_path, story.ledger, unsafe=True) as connection:
+        connection.execute("""
+            CREATE OR REPLACE VIEW evaluations AS
+            SELECT recorded_at, name AS evaluator_package, name AS evaluator_method, state AS verdict, digest AS subject, run, receipt
+            FROM artifacts
+        """)
+        answer = ask(
+            connection, QUESTIONS["evaluations"].sql, beside=Beside({origin: tmp_path / "nothing"}), unsafe=True
+        )
+        assert {row[3] for row in answer.rows} >= {"absent"}
+
+
+def _totals(connection):
+    found = rows(
+        connection,
+        "SELECT run, meter, sum(spent)::BIGINT, sum(reserved)::BIGINT, count_if(unknown) FROM spend GROUP BY ALL",
+    )
+    return {(run, meter): list(rest) for run, meter, *rest in found}
+
+
+def _usd(amount, member="settled"):
+    return {"meter": "usd_micro", "basis": "measured", member: amount}
+
+
+@pytest.mark.parametrize("between", [0, 1, 6, 7, 8, 20])
+def test_a_meter_that_a_receipt_states_twice_is_added_up_however_far_apart(tmp_path, between):
+    built = Builder()
+    built.header()
+    built.opening()
+    others = [{"meter": f"a->b{number}", "basis": "measured", "settled": 1} for number in range(between)]
+    for _ in range(12):
+        built.outcome(built.intent(reserved=[_usd(3, "reserved"), _usd(4, "reserved")]), charges=[_usd(1)])
+    built.outcome(built.intent(), charges=[_usd(5), *others, _usd(6)])
+    built.commit()
+    with session_of(tmp_path, built) as connection:
+        assert _totals(connection) == slow_spend.spends(built.lines)
+
+
+@pytest.mark.parametrize(
+    "order", ['"index"', '"index" DESC', 'row_number() OVER (PARTITION BY "index", meter), "index"']
+)
+def test_charges_add_up_in_whatever_order_they_stand(tmp_path, order):
+    built = Builder()
+    built.header()
+    built.opening()
+    for _ in range(12):
+        built.outcome(built.intent(), charges=[_usd(5), _usd(6)])
+    built.commit()
+    path = make_index(tmp_path / "index.duckdb", built)
+    with duckdb.connect(str(path)) as index:
+        index.execute(f"CREATE TABLE other AS SELECT * FROM stated_charges ORDER BY {order}")
+        index.execute("DROP TABLE stated_charges")
+        index.execute("ALTER TABLE other RENAME TO stated_charges")
+    with open_session([Source(path, built.origin, tmp_path)], asked_at="2026-11-30 12:00:00.000") as connection:
+        assert _totals(connection) == slow_spend.spends(built.lines)
