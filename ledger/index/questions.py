@@ -224,5 +224,5 @@ _ALL: Final = (
     ),
 )  # fmt: skip
 
-QUESTIONS: Final = {each.name: replace(each, sql=cleandoc(each.sql.strip("\n"))) for each in _ALL}
+QUESTIONS: Final = {each.name: replace(each, sql=cleandoc(each.sql.strip("\n")).rstrip()) for each in _ALL}
 """Name -> question, in the order of the documentation."""

@@ -314,6 +314,11 @@ def test_no_answer_depends_on_what_its_question_does_not_have_looked_up(tmp_path
     assert changed == {name for name, each in QUESTIONS.items() if each.beside}
 
 
+@pytest.mark.parametrize("name", [name for name, each in QUESTIONS.items() if not each.beside])
+def test_a_question_that_needs_nothing_looked_up_opens_no_folder_of_a_ledger(connection, name):
+    list(ask(connection, QUESTIONS[name].sql, beside=Beside({})).rows)
+
+
 def test_a_question_over_views_that_were_replaced_is_looked_up_by_its_plan(tmp_path, story):
     origin = story.ledger.origin
     with session_of(tmp_path, story.ledger, unsafe=True) as connection:
