@@ -3,8 +3,9 @@
     {"requests":[{"act":{...},"act_digest":"sha256:...","actor":{...},"answer":null,"arguments":{...},"request":"sha256:...",...}],
      "schema":"receipt-ledger.requests/v1"}
 
-A person sets `answer` to `granted` or `denied`, or leaves null what they do not answer. The act's digest is computed again from
-what the file shows: where one differs, nothing in the file is answered.
+A person sets `answer` to `granted` or `denied`, or leaves null what they do not answer; `role` is left to them in the same way. Null
+stands nowhere else but inside `arguments`. The act's digest is computed again from what the file shows: where one differs, nothing in
+the file is answered.
 
 Source: docs/spec/rules/approvals.md, "Files".
 """
@@ -16,8 +17,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from ledger.canonical import JsonObject
-from ledger.errors import LedgerError
+from ledger.canonical import JsonObject, JsonValue
+from ledger.errors import LedgerError, clip
 from ledger.members import Act, Actor, Digest, Issuer, Member, Name, Origin, Time
 from ledger.receipt import Approval, act_digest
 from ledger.rules.document import read_object
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 REQUESTS_SCHEMA: Final = "receipt-ledger.requests/v1"
+_BLANKS: Final = ("answer", "role")
+"""Members of a request that are null until a person sets them."""
+_REQUEST_DEPTH: Final = len(("requests", "0"))
 
 
 class AnswerError(LedgerError):
@@ -72,9 +76,10 @@ class _File(Member):
 
 
 def print_requests(requests: Iterable[Asked]) -> JsonObject:
-    """Return the value of a file of requests; absent members are null, for whoever fills it in."""
+    """Return the value of a file of requests; what is to be filled in is null, and what does not apply is absent."""
     file: JsonObject = _File(requests=tuple(requests)).model_dump(mode="json", by_alias=True)
-    return file
+    shown = [{**_present(each), **{name: each[name] for name in _BLANKS}} for each in file["requests"]]
+    return {**file, "requests": shown}
 
 
 def read_requests(data: bytes) -> tuple[Asked, ...]:
@@ -84,6 +89,7 @@ def read_requests(data: bytes) -> tuple[Asked, ...]:
         AnswerError: no such file, or a digest that is not that of what the file shows; nothing in it is to be answered.
     """
     value = read_object(data, "requests", AnswerError)
+    _refuse_nulls(value, ())
     try:
         file = _File.model_validate(value)
     except ValidationError as error:
@@ -92,6 +98,26 @@ def read_requests(data: bytes) -> tuple[Asked, ...]:
     for asked in file.requests:
         _check_digests(asked)
     return file.requests
+
+
+def _present(value: JsonValue) -> JsonValue:
+    """Return a value without the members that are null; arguments are an act's own and stay as they are."""
+    if isinstance(value, list):
+        return [_present(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: item if name == "arguments" else _present(item) for name, item in value.items() if item is not None}
+
+
+def _refuse_nulls(value: JsonValue, place: tuple[str, ...]) -> None:
+    """Raise where null stands for no member, or for an item; a blank that nobody filled in may be null."""
+    if value is None:
+        raise AnswerError(f"requests: {clip('.'.join(place))}: got null, expected a value, or no such member")
+    members = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    for name, item in members:
+        blank = len(place) == _REQUEST_DEPTH and name in _BLANKS
+        if not (item is None and blank) and not (name == "arguments" and isinstance(item, dict)):
+            _refuse_nulls(item, (*place, str(name)))
 
 
 def _check_digests(asked: Asked) -> None:

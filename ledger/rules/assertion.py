@@ -127,7 +127,7 @@ def print_assertion(assertion: Assertion) -> dict[str, JsonValue]:
 
 
 def _parse(shape: Shape, value: object, where: str) -> Assertion:
-    found = shape.members(value, where, required=("id", "at", "is"), optional=("value",))
+    found = shape.members(value, where, required=("id", "at", "is"), any_value=("value",))
     name = found["is"]
     if type(name) is not str or name not in PREDICATES:
         raise shape.refuse(f"{where}.is", name, f"one of {', '.join(PREDICATES)}")

@@ -75,7 +75,7 @@ def _policy_of(value: JsonObject) -> Policy:
         return _native(value)
     inner = value["policy"] if set(value) == {"policy"} else value
     found = _SHAPE.members(inner, "policy", required=("level",), optional=("tools",))
-    allow, deny = _tools(found.get("tools"))
+    allow, deny = _tools(found)
     return Policy(level=_SHAPE.word(found["level"], "level", Level), allow=allow, deny=deny)
 
 
@@ -90,7 +90,7 @@ def _native(value: JsonObject) -> Policy:
     if mode not in ("enforce", "observe"):
         raise PolicyError(f"policy: mode: got {clip(mode)}, expected enforce or observe")
     access = _SHAPE.members(found.get("access", {}), "access", optional=("read", "propose"))
-    allow, deny = _tools(found.get("tools"))
+    allow, deny = _tools(found)
     approval = _SHAPE.members(found.get("approval", {}), "approval", optional=("roles", "needed", "expires_ms"))
     rules = None
     if "rules" in found:
@@ -134,10 +134,8 @@ def _rule(value: object, where: str) -> Rule:
     )
 
 
-def _tools(value: object) -> tuple[tuple[ToolRule, ...] | None, tuple[ToolRule, ...]]:
-    if value is None:
-        return None, ()
-    found = _SHAPE.members(value, "tools", optional=("allow", "deny"))
+def _tools(document: JsonObject) -> tuple[tuple[ToolRule, ...] | None, tuple[ToolRule, ...]]:
+    found = _SHAPE.members(document.get("tools", {}), "tools", optional=("allow", "deny"))
     allow = _tool_rules(found["allow"], "tools.allow") if "allow" in found else None
     return allow, _tool_rules(found.get("deny", []), "tools.deny")
 

@@ -38,27 +38,40 @@ class Shape:
 
     def refuse(self, where: str, got: object, expected: str, *, code: str | None = None) -> LedgerError:
         """Return the error that says what stands at a place and what should."""
-        return self.error(f"{self.what}: {where}: got {clip(got)}, expected {expected}", code=code)
+        return self.error(f"{self._place(where)}: got {clip(got)}, expected {expected}", code=code)
+
+    def _place(self, where: str) -> str:
+        """Return the document and a place in it; the document itself is named once."""
+        return self.what if where == self.what else f"{self.what}: {where}"
 
     def members(
-        self, value: object, where: str, *, required: Collection[str] = (), optional: Collection[str] = ()
+        self,
+        value: object,
+        where: str,
+        *,
+        required: Collection[str] = (),
+        optional: Collection[str] = (),
+        any_value: Collection[str] = (),
     ) -> JsonObject:
-        """Return an object that has all required members and no unknown one."""
+        """Return an object that has all required members, no unknown one, and null in none but those of any value."""
         found = self.mapping(value, where)
         for name in found:
-            if name not in required and name not in optional:
-                expected = f"only {', '.join((*required, *optional))}"
+            if name not in required and name not in optional and name not in any_value:
+                expected = f"only {', '.join((*required, *optional, *any_value))}"
                 code = f"{self.error.code.partition('.')[0]}.unknown_member"
-                raise self.error(f"{self.what}: {where}: got member {clip(name)}, expected {expected}", code=code)
+                raise self.error(f"{self._place(where)}: got member {clip(name)}, expected {expected}", code=code)
+            if found[name] is None and name not in any_value:
+                at = name if where == self.what else f"{where}.{name}"
+                raise self.error(f"{self._place(at)}: got null, expected a value, or no such member")
         for name in required:
             if name not in found:
-                raise self.error(f"{self.what}: {where}: got no member {name}")
+                raise self.error(f"{self._place(where)}: got no member {name}")
         return found
 
     def mapping(self, value: object, where: str) -> dict[str, Any]:
         """Return an object."""
         if type(value) is not dict:
-            raise self.refuse(clip(where), value, "an object")
+            raise self.refuse(where if where == self.what else clip(where), value, "an object")
         return value
 
     def items(self, value: object, where: str) -> list[Any]:
@@ -70,7 +83,7 @@ class Shape:
     def text(self, value: object, where: str, *, empty: bool = False, longest: int = _NAME_LENGTH) -> str:
         """Return a text; it may be empty only where that is said."""
         if type(value) is not str or (not value and not empty) or len(value) > longest:
-            raise self.refuse(where, value, f"a text of 1 to {longest} characters")
+            raise self.refuse(where, value, f"a text of {'at most' if empty else '1 to'} {longest} characters")
         return value
 
     def texts(self, value: object, where: str) -> tuple[str, ...]:
