@@ -77,7 +77,7 @@ _SCALES: Final = {
 _EDGE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}->[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DECIMAL = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?")
 _SPAN = re.compile(r"([1-9][0-9]*)(ms|s|m|h|d)")
-_LONGEST: Final = 40
+_MOST_DIGITS: Final = len(str(MAX_INTEGER))
 
 
 def is_money(meter: str) -> bool:
@@ -224,8 +224,8 @@ def _amount(text: str, meter: str, units: tuple[int, int], name: str) -> int:
 
 def _scaled(text: str, scale: int, decimals: int, name: str) -> int:
     """Return decimal text as an integer number of units."""
-    match = _DECIMAL.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None or not text.isascii():
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
         raise BudgetError(
             f"budget: {clip(name)}: got {clip(text)}, expected a plain number, not negative, without exponent",
             code="budget.amount",
@@ -236,12 +236,11 @@ def _scaled(text: str, scale: int, decimals: int, name: str) -> int:
             f"budget: {clip(name)}: got {clip(text)}, expected at most {decimals} decimals; nothing is rounded",
             code="budget.amount",
         )
-    amount = int(whole) * scale + (int(fraction) * scale // 10 ** len(fraction) if fraction else 0)
-    if amount > MAX_INTEGER:
-        raise BudgetError(
-            f"budget: {clip(name)}: got {clip(text)}, expected at most 2^53-1 units", code="budget.amount"
-        )
-    return amount
+    if len(whole) <= _MOST_DIGITS:
+        amount = int(whole) * scale + (int(fraction) * scale // 10 ** len(fraction) if fraction else 0)
+        if amount <= MAX_INTEGER:
+            return amount
+    raise BudgetError(f"budget: {clip(name)}: got {clip(text)}, expected at most 2^53-1 units", code="budget.amount")
 
 
 def _unknown_meter(name: str) -> BudgetError:

@@ -1,6 +1,7 @@
 """Limits and amounts as people write them."""
 
 import json
+import re
 
 import pytest
 
@@ -155,6 +156,20 @@ def test_the_published_budget_example_is_read(shared):
 def test_a_budget_file_of_another_shape_is_refused(data):
     with pytest.raises(BudgetError):
         read_budget(data)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("usd=" + "9" * 41, "expected at most 2^53-1 units"),
+        ("tool_calls=" + "9" * 17, "expected at most 2^53-1 units"),
+        ("usd=1." + "0" * 41, "expected at most 6 decimals"),
+        ("usd=1e40", "expected a plain number"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_with_the_amount(word, said):
+    with pytest.raises(BudgetError, match=re.escape(said)):
+        parse_budget([word])
 
 
 def test_charges_are_integers_decimal_texts_of_currencies_or_unknown():
