@@ -8,9 +8,10 @@ import typer
 from rich.table import Table
 
 from cli.options import JsonOption, LedgerOption, shared
-from cli.refs import resolve_run
+from cli.refs import closing_of, resolve_run
 from cli.text import console, print_json
 from ledger.canonical import JsonObject
+from ledger.receipt import Run, parse_receipt
 from ledger.rules.amounts import DURATION
 from ledger.rules.budget import Budget
 from ledger.spending import budget_of
@@ -41,9 +42,9 @@ def budget(
     options = shared(context, ledger, json=json)
     opened = Ledger.open(options.folder(), places=options.places)
     run = resolve_run(opened, reference)
-    found = budget_of(opened.reader, run)
+    found, lasted = budget_of(opened.reader, run), _lasted(opened, run)
     if options.json:
-        print_json({"run": run, "overrun": found.overrun, "meters": rows(found)})
+        print_json({"run": run, "overrun": found.overrun, "meters": rows(found, lasted)})
         return
     if not found.is_limited():
         typer.echo("no limits")
@@ -51,20 +52,30 @@ def budget(
     table = Table(box=None, pad_edge=False, header_style="bold")
     for word in _COLUMNS:
         table.add_column(word, justify="left" if word == "meter" else "right")
-    for row in rows(found):
+    for row in rows(found, lasted):
         table.add_row(*("-" if row[word] is None else str(row[word]) for word in _COLUMNS))
     console().print(table)
     if found.overrun is not None:
         typer.echo(f"overrun: {found.overrun}; nothing more is admitted")
 
 
-def rows(budget: Budget) -> list[JsonObject]:
-    """Return the meters of a budget that are limited or were used, by name."""
-    # Time goes on by itself: nothing is spent of it in the ledger.
+def rows(budget: Budget, lasted: int | None = None) -> list[JsonObject]:
+    """Return the meters of a budget that are limited or were used, by name; `lasted` is the time that a closed run took, in ms."""
+    # Time goes on by itself: nothing is spent of it in the ledger until the run is closed.
+    found = {**budget.lines}
+    if lasted is not None and DURATION in found:
+        found[DURATION] = found[DURATION]._replace(spent=lasted)
     return [
         {"meter": meter, "limit": line.limit, "spent": None, "reserved": None, "left": None}
-        if meter == DURATION
+        if meter == DURATION and lasted is None
         else {"meter": meter, "limit": line.limit, "spent": line.spent, "reserved": line.reserved, "left": line.left}
-        for meter, line in sorted(budget.lines.items())
+        for meter, line in sorted(found.items())
         if line.limit is not None or line.spent or line.reserved
     ]
+
+
+def _lasted(opened: Ledger, run: str) -> int | None:
+    """Return how long a closed run took, in ms; None while it is open and where its receipt does not know."""
+    closing = closing_of(opened.reader, run)
+    receipt = None if closing is None else parse_receipt(closing.envelope.payload)
+    return receipt.duration_ms if isinstance(receipt, Run) and isinstance(receipt.duration_ms, int) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -267,7 +267,13 @@ def _run_line(row: dict[str, Any]) -> str:
 
 
 def _entry_line(row: dict[str, Any]) -> str:
-    return f"{row['index']:>8}  " + "  ".join(escape(_cell(row, column)) for column in _ENTRY_COLUMNS[1:])
+    return _entry_cells(escape(_cell(row, column)) for column in _ENTRY_COLUMNS)
+
+
+def _entry_cells(cells: Iterable[str]) -> str:
+    """Return a line of the chain; columns have fixed widths, since entries are printed as they are read."""
+    index, *rest = cells
+    return "  ".join((f"{index:>8}", *(f"{each:<12}" for each in rest))).rstrip()
 
 
 # The chain.
@@ -313,7 +319,7 @@ def _print_entries(rows: Iterator[dict[str, Any]], *, json: bool) -> None:
     elif sys.stdout.isatty():
         _print(list(rows), _ENTRY_COLUMNS)
     else:
-        console().print("   index  " + "  ".join(f"{each:<12}" for each in _ENTRY_COLUMNS[1:]).rstrip())
+        console().print(_entry_cells(_ENTRY_COLUMNS))
         for row in rows:
             console().print(_entry_line(row), soft_wrap=True)
 

@@ -153,6 +153,8 @@ def _details(opened: Ledger, receipt: Receipt) -> list[str]:
     reason = getattr(receipt, "reason", None)
     if reason:
         found.append(str(reason))
+    if isinstance(receipt, Decision) and receipt.meter is not None:
+        found.extend(_limit(receipt, receipt.meter))
     if isinstance(receipt, Outcome):
         if receipt.exit_code is not None:
             found.append(f"exit {receipt.exit_code}")
@@ -174,6 +176,16 @@ def _details(opened: Ledger, receipt: Receipt) -> list[str]:
     if names:
         found.append("[" + ", ".join(names) + "]")
     return found
+
+
+def _limit(decision: Decision, meter: str) -> list[str]:
+    """Return what a decision says of the meter that stopped the act, or that made it wait."""
+    if decision.limit is None:
+        return [escape(meter)]
+    said = [f"{escape(meter)}: limit {escape(amount(meter, decision.limit))}"]
+    more = (("spent", decision.spent), ("reserved", decision.reserved), ("asked", decision.asked))
+    said += [f"{word} {escape(amount(meter, value))}" for word, value in more if value is not None]
+    return [", ".join(said)]
 
 
 def _tree_value(opened: Ledger, id_: str, seen: set[str], levels: int) -> dict[str, Any]:

@@ -300,3 +300,28 @@ def test_a_tree_says_what_each_act_cost_and_which_artifacts_are_gone(owner, tmp_
     out = owner("-L", path, "tree").out
     assert "0.25 USD" in out
     assert "[kept, gone erased]" in out
+
+
+def test_the_chain_in_a_pipe_has_every_cell_under_its_column(owner, folder):
+    rows = owner("-L", folder, "log", "--entries", "--json").json
+    head, *lines = owner("-L", folder, "log", "--entries").out.splitlines()
+    starts = {name: head.index(f" {name}") + 1 for name in ("receipt", "kind", "run", "recorded_at")}
+    ends = dict(zip(starts, [*list(starts.values())[1:], None], strict=True))
+    assert len(lines) == len(rows)
+    assert {"run" in row for row in rows} == {True, False}
+    for line, row in zip(lines, rows, strict=True):
+        cells = {name: line[start : ends[name]].strip() for name, start in starts.items()}
+        assert cells == {
+            "receipt": row["receipt"][7:19],
+            "kind": row["kind"],
+            "run": row.get("run", "")[7:19],
+            "recorded_at": row["recorded_at"].replace("T", " ")[:19],
+        }
+
+
+def test_a_tree_names_the_meter_and_the_limit_that_stopped_an_act(owner, folder):
+    lines = owner("-L", folder, "tree", names_to_ids(owner, folder)["costly"]).out.splitlines()
+    stopped = [line for line in lines if "pay more" in line]
+    assert len(stopped) == 2
+    for line in stopped:
+        assert "budget.limit  usd_micro: limit 1.00 USD, spent 0.25 USD, reserved 0.00 USD, asked 5.00 USD" in line

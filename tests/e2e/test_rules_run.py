@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -130,3 +131,21 @@ def test_a_run_inside_a_run_draws_on_it_and_only_narrows(shell, inner, code):
     receipts = next(row for row in found["meters"] if row["meter"] == "receipts")
     assert (receipts["limit"], receipts["spent"], receipts["reserved"]) == (20, 8 if code == 0 else 4, 0)
     assert "receipts" in shell("budget", run).stdout
+
+
+def test_the_time_of_a_run_is_shown_once_it_is_closed(shell):
+    look = [*PROGRAM, "-L", "L", "budget", "latest", "--json"]
+    ended = shell(
+        "run", "--budget", "seconds=20", "--result", "r.json", "--", "sh", "-c", f"{shlex.join(look)} > open.json"
+    )
+    assert ended.returncode == 0
+    result = json.loads((shell.home / "r.json").read_text())
+    took = json.loads(shell("log", "--json").stdout)[0]["duration_ms"]
+    found = [
+        json.loads((shell.home / "open.json").read_text()),
+        json.loads(shell("budget", result["run"], "--json").stdout),
+    ]
+    before, after = (next(row for row in each["meters"] if row["meter"] == "duration_ms") for each in found)
+    assert (before["limit"], before["spent"], before["left"]) == (20_000, None, None)
+    assert (after["limit"], after["spent"], after["left"]) == (20_000, took, 20_000 - took)
+    assert str(took) in shell("budget", result["run"]).stdout
