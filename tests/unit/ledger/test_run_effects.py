@@ -307,6 +307,19 @@ def test_a_cancel_is_recorded_beside_how_the_act_really_ended(ledger, ended, sta
     assert rules(ledger) == "ok"
 
 
+def test_a_cancelled_call_that_only_reads_is_cancelled_and_holds_nothing_up(ledger):
+    with ledger.run("work") as run:
+        with pytest.raises(asyncio.CancelledError), run.call("look", access="read"):
+            raise asyncio.CancelledError
+        with run.call("look", access="read"):
+            pass
+    first, second = receipts(ledger, "outcome")
+    assert (first.reason, first.error) == ("act.cancelled", "CancelledError")
+    assert (second.status, second.reason, second.error) == ("committed", None, None)
+    assert receipts(ledger, "intent")[0].effect is None
+    assert rules(ledger) == "ok"
+
+
 def test_the_lease_is_measured_by_the_times_of_entries(ledger, clock):
     with ledger.run("work") as run:
         clock(3_600_000)
