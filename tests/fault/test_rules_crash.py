@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,7 +20,7 @@ from tests.reference.ledgers import ended, fork, new_ledger, open_ledger, quick_
 from verify.chain import Segment
 from verify.ledger import verify_ledger
 
-ROUNDS = int(os.environ.get("LEDGER_KILL_ROUNDS", "25"))
+ROUNDS = int(os.environ.get("LEDGER_KILL_ROUNDS", "30"))
 REPEATS = int(os.environ.get("LEDGER_SPEND_REPEATS", "6"))
 KEYS = [f"pay:{number}" for number in range(6)]
 
@@ -49,41 +51,63 @@ def act(folder: Path, key: str) -> None:
     os.close(descriptor)
 
 
-def pay_all(folder: Path) -> None:
+class Spot(NamedTuple):
+    """Where a recorder says that it has come: in the call of a key, before or after its act. It may wait there to be killed."""
+
+    key: str
+    acted: bool
+    waits: bool
+    says: int
+
+    def reached(self, key: str, *, acted: bool) -> None:
+        if (key, acted) == (self.key, self.acted):
+            os.write(self.says, b".")
+            while self.waits:
+                signal.pause()
+
+
+def pay_all(folder: Path, spot: Spot) -> None:
     """Pay what is not paid yet, one after the other."""
     ledger = open_ledger(folder)
     with ledger.run("pay") as run:
         for key in KEYS:
             try:
                 with run.call("pay", effect_key=key, reserve={"usd_micro": 1}):
+                    spot.reached(key, acted=False)
                     act(folder, key)
+                    spot.reached(key, acted=True)
             except Blocked:
                 continue
 
 
-def kill_after(folder: Path, size: int, turns: int) -> None:
-    """Kill a recorder once the journal has grown past a size in bytes, a few turns of the scheduler later."""
-    child = fork(lambda: pay_all(folder))
-    while sum(each.stat().st_size for each in (folder / "ledger/journal").iterdir()) < size:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            assert status == 0
-            return
-    for _ in range(turns):
+def kill_in_call(folder: Path, choose: random.Random) -> bool:
+    """Kill a recorder whose intent is durable, and return whether it was surely between that and the outcome.
+
+    Most of them wait at the spot, before or after their act; the others go on, and are killed up to 2 ms later, wherever they are.
+    """
+    heard, says = os.pipe()
+    spot = Spot(choose.choice(KEYS), choose.random() < 0.5, choose.random() < 0.75, says)
+    later = choose.uniform(0, 2_000_000)
+    child = fork(lambda: pay_all(folder, spot))
+    os.close(says)
+    assert os.read(heard, 1) == b"."
+    os.close(heard)
+    at = time.monotonic_ns() + later
+    while not spot.waits and time.monotonic_ns() < at:
         os.sched_yield()
     os.kill(child, signal.SIGKILL)
-    ended(child)
+    os.waitpid(child, 0)
+    return spot.waits
 
 
 def test_a_recorder_killed_at_random_points_never_lets_an_effect_happen_twice(tmp_path: Path) -> None:
     choose = random.Random(20261130)
-    codes: Counter[str] = Counter()
+    settled: Counter[bool] = Counter()
+    codes = set()
     for number in range(ROUNDS):
         folder = tmp_path / f"{number}"
-        ledger = new_ledger(folder)
-        start = sum(each.stat().st_size for each in (folder / "ledger/journal").iterdir())
-        ledger.close()
-        kill_after(folder, start + choose.randrange(1, 22_000), choose.choice([0, 0, 1, 3, 10, 40]))
+        new_ledger(folder).close()
+        between, before = kill_in_call(folder, choose), settled.total()
         ledger = open_ledger(folder)
         lost = [each.id for each in ledger.open_runs()]
         for id_ in lost:
@@ -96,17 +120,20 @@ def test_a_recorder_killed_at_random_points_never_lets_an_effect_happen_twice(tm
                 except Happened:
                     assert world(folder)[key] == 1
                 except Blocked as blocked:
-                    codes[blocked.code] += 1
+                    codes.add(blocked.code)
                     happened = world(folder)[key] == 1
+                    settled[happened] += 1
                     ledger.resolve(key, happened=happened, resolved_by="ann")
                     if not happened:
                         with after.call("pay", effect_key=key):
                             act(folder, key)
+        assert settled.total() - before == 1 or (settled.total() == before and not between)
         assert world(folder) == dict.fromkeys(KEYS, 1)
         assert rules(ledger) == ("ok", None)
         ledger.close()
-    assert set(codes) == {"effect.ambiguous"}
-    assert codes.total() > ROUNDS // 10
+    assert codes == {"effect.ambiguous"}
+    assert settled.total() >= ROUNDS * 2 // 3
+    assert min(settled[True], settled[False]) > ROUNDS // 5
 
 
 def spend(folder: Path, run: str, count: int) -> None:
