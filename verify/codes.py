@@ -111,6 +111,8 @@ _TABLE: Final = (
     Code("tile.hash", 1, "A hash tile of a published tree is not that of the entries below it."),
     Code("time.step_back", 0, "The recorder's clock went back between two entries; order is by index alone."),
     # Rules, re-proved.
+    Code("act.digest", 6, "An intent or a decision states an act digest that is not that of its act, its run's actor and its effect key."),
+    Code("act.arguments", 6, "Arguments that stand inline in an intent are not those of its stored arguments."),
     Code("budget.overspent", 6, "An act was admitted that passes a limit, or acts cost more than the limit and its grace."),
     Code("budget.unknown_price", 6, "An act was admitted under a money limit without a price."),
     Code("budget.act_after_overrun", 6, "An act was admitted although an earlier one had cost more than was set aside for it."),

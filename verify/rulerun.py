@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from ledger.canonical import JsonValue
 from ledger.receipt import Intent, Opening, Outcome, parse_receipt
+from ledger.rules.act_replay import ActReplay, read_once
 from ledger.rules.breach import Breach, Finding
 from ledger.rules.budget_replay import BudgetReplay
-from ledger.rules.policy_replay import PolicyReplay
+from ledger.rules.policy_replay import ArgumentsOf, PolicyReplay
 from ledger.rules.runbook_replay import RunbookReplay
 from ledger.words import OutcomeStatus
 from verify.report import Report
@@ -56,12 +57,16 @@ def replay_run(
     """
     linked = any(each in row.payload for row in rows for each in _LINKED)
     if not any(each in row.payload for row in rows for each in _EXPLICIT):
-        if linked:
+        breach = _misnamed(rows, arguments_of) if linked else None
+        if breach is not None:
+            report.find(NAME, breach.code, where=f"entry {breach.index}", message=breach.message)
+        elif linked:
             report.skip(NAME, "check.not_asked", _WHOLE, asked=False)
         else:
             report.ran(NAME, 0)
         return
-    budgets, policies = BudgetReplay(), PolicyReplay(document_of, arguments_of)
+    once = read_once(arguments_of)
+    acts, budgets, policies = ActReplay(once), BudgetReplay(), PolicyReplay(document_of, once)
     runbooks = RunbookReplay(document_of)
     opened: set[str] = set()
     open_ended = nested = False
@@ -72,7 +77,8 @@ def replay_run(
             nested = nested or (receipt.parent_opening is not None and receipt.parent_opening not in opened)
             opened.add(row.id_)
         open_ended = open_ended or (isinstance(receipt, Outcome) and receipt.status is OutcomeStatus.AMBIGUOUS)
-        found: list[Finding] = [*policies.see(row.at, row.id_, receipt).findings]
+        found: list[Finding] = acts.see(row.at, row.id_, receipt)
+        found += policies.see(row.at, row.id_, receipt).findings
         found += budgets.see(row.at, row.id_, receipt)
         steps = runbooks.see(row.at, row.id_, receipt, now=row.time.decode("ascii") + "Z")
         found += [each for each in steps if each.code != _ELSEWHERE]
@@ -90,3 +96,13 @@ def replay_run(
                 return
     report.ran(NAME, len(rows))
     report.notes.append(f"rules: budgets, policies and runbooks of this run{f'; {_WHOLE}' if linked or nested else ''}")
+
+
+def _misnamed(rows: Sequence[RuleRow], arguments_of: ArgumentsOf) -> Breach | None:
+    """Return the first receipt whose act is not the one that it says, None if there is none."""
+    acts = ActReplay(arguments_of)
+    for row in rows:
+        for each in acts.see(row.at, row.id_, parse_receipt(row.payload)):
+            if isinstance(each, Breach):
+                return each
+    return None

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ledger.canonical import JsonValue
+from ledger.members import Actor
 from ledger.receipt import Intent, Receipt
+from ledger.rules.act_replay import ActReplay, read_once
 from ledger.rules.approval import Approver, Need
 from ledger.rules.approval_replay import ApprovalReplay, ApprovalsState
 from ledger.rules.breach import Breach, Doubt, Finding
@@ -31,6 +33,7 @@ from ledger.rules.runbook_replay import RunbookReplay, RunbooksState
 __all__ = ["Replay", "ReplayState"]
 
 
+_OF_ACTS: Final = frozenset({"opening", "intent", "decision", "run"})
 _OF_EFFECTS: Final = frozenset({"intent", "outcome", "resolution"})
 _OF_BUDGETS: Final = frozenset({"opening", "intent", "outcome", "decision", "step", "run", "resolution"})
 _OF_GRANTS: Final = frozenset({"grant", "approval", "opening", "intent", "outcome", "decision", "run", "resolution"})
@@ -61,6 +64,7 @@ class ReplayState:
     approvals: ApprovalsState = field(default_factory=ApprovalsState)
     grants: GrantsState = field(default_factory=GrantsState)
     runbooks: RunbooksState = field(default_factory=RunbooksState)
+    actors: Mapping[str, Actor] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -82,6 +86,7 @@ class Replay:
     """The first doubt of each code."""
     budgets: BudgetReplay = field(default_factory=BudgetReplay)
     effects: EffectReplay = field(default_factory=EffectReplay)
+    acts: ActReplay = field(init=False)
     policies: PolicyReplay = field(init=False)
     approvals: ApprovalReplay = field(init=False)
     grants: GrantReplay = field(init=False)
@@ -89,7 +94,9 @@ class Replay:
     evaluations: EvaluationReplay = field(init=False)
 
     def __post_init__(self) -> None:
-        self.policies = PolicyReplay(self.document_of, self.arguments_of)
+        arguments_of = read_once(self.arguments_of)
+        self.acts = ActReplay(arguments_of)
+        self.policies = PolicyReplay(self.document_of, arguments_of)
         self.approvals = ApprovalReplay(self.approvers)
         self.grants = GrantReplay(self.document_of)
         self.runbooks = RunbookReplay(self.document_of, self.approvers)
@@ -98,7 +105,7 @@ class Replay:
     def see(self, index: int, id_: str, receipt: Receipt, *, recorded_at: str) -> list[Finding]:
         """Return what one receipt shows, and take it into account. Receipts come in chain order, each once."""
         kind = receipt.kind
-        findings: list[Finding] = []
+        findings: list[Finding] = self.acts.see(index, id_, receipt) if kind in _OF_ACTS else []
         if kind not in _SILENT:
             judged = self.policies.see(index, id_, receipt)
             need = judged.need
@@ -136,6 +143,7 @@ class Replay:
             self.approvals.state(),
             self.grants.state(),
             self.runbooks.state(),
+            self.acts.state(),
         )
 
     def resume(self, state: ReplayState) -> None:
@@ -148,6 +156,7 @@ class Replay:
         self.approvals.resume(state.approvals)
         self.grants.resume(state.grants)
         self.runbooks.resume(state.runbooks)
+        self.acts.resume(state.actors)
 
     def _with_authority(self, index: int, intent: Intent, need: Need | None, findings: list[Finding]) -> Need | None:
         """Return what an act needs, with the gate of its step and the duties of its grant."""

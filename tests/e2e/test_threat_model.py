@@ -19,6 +19,7 @@ from ledger import canonical
 from ledger.bundle import Bundle, parse_bundle, print_bundle
 from ledger.checkpoint import Head, head_of, sign_head
 from ledger.counterseal import open_counter_seal, seal_counter_seal
+from ledger.digest import digest
 from ledger.envelope import Envelope, seal
 from ledger.equivocation import Equivocation, parse_equivocation, print_equivocation
 from ledger.keys import PrivateKey, next_digest
@@ -726,6 +727,31 @@ def spends(path: Path, cost: int, **keys) -> Path:
 def test_a_recorder_that_lets_an_act_pass_a_limit_and_records_it_truly(auditor, tmp_path, shows):
     path = spends(tmp_path / "made", 51)
     shows(auditor.trusts(path).verify(path), 6, "budget.overspent")
+
+
+@attack("6", "act.digest")
+def test_an_act_recorded_under_the_digest_of_another_that_was_approved(auditor, tmp_path, shows):
+    approver = Party("ann", key("ann"))
+    pin = auditor("trust", "add", "ann", "--key", approver.key, "--role", "approver", "--as", "release")
+    assert pin.exit == 0, pin.err
+    tool = {"name": "shell", "version": "5", "digest": "unknown"}
+    asked = {"name": "deploy", "tool": tool, "access": "write", "resource": "host/1", "environment": "test"}
+    for name, ran in (("same", b"one host"), ("another", b"every host")):
+        made = builder(origin=f"ledger.invalid/{name}")
+        made.header()
+        run = made.opening()
+        act = {**asked, "arguments_digest": digest(b"one host")}
+        request = made.decision(status="waiting", reason="approval.required", roles=["release"], needed=1, act=act)
+        named = made.act_digest(act)
+        given = made.approval(issuer=approver, request=request, run=run, act_digest=named)
+        made.outcome(made.intent(act={**act, "arguments_digest": digest(ran)}, act_digest=named, approvals=[given]))
+        made.run()
+        made.commit()
+        path = laid(made, tmp_path / name)
+        if name == "same":
+            assert auditor.trusts(path).verify(path).exit == 0
+        else:
+            shows(auditor.trusts(path).verify(path), 6, "act.digest")
 
 
 @attack("0 1", "head.forked")

@@ -34,6 +34,8 @@ from verify.chain import Segment
 from verify.trust import Trust, parse_trust
 
 ORIGIN = "ledger.invalid/test"
+_BOUND = ("name", "tool", "arguments_digest", "resource", "environment", "amount", "precondition")
+"""Members of an act that its digest is of."""
 SEALED = {
     "header", "opening", "run", "approval", "resolution", "grant", "evaluation", "key", "import", "erasure", "hold",
     "repair",
@@ -94,6 +96,8 @@ class Builder:
     uncommitted: dict[str, list[str]] = field(default_factory=dict)
     """Open run -> its receipts that nothing commits yet, in order."""
     parents: dict[str, str | None] = field(default_factory=dict)
+    actors: dict[str, Any] = field(default_factory=dict)
+    """Run -> the actor of its opening."""
     current: str = ""
     """The run that receipts are of, unless `run=` says otherwise."""
 
@@ -120,7 +124,9 @@ class Builder:
         }
         if parent is not None:
             common["parent_opening"] = parent
-        self.current = self.add("opening", **{**common, **members})
+        given = {**common, **members}
+        self.current = self.add("opening", **given)
+        self.actors[self.current] = given["actor"]
         self.uncommitted[self.current] = [self.current]
         return self.current
 
@@ -135,7 +141,23 @@ class Builder:
         }
         if self.inline is not None:
             act["arguments"] = self.inline
-        return self.add("intent", **{"act": act, "act_digest": digest(b"act %d" % self._counter), **members})
+        return self.add("intent", **self._with_digest({"act": act, **members}))
+
+    def act_digest(self, act: dict[str, Any], *, run: str | None = None, effect: dict[str, Any] | None = None) -> str:
+        """Return the digest of an act of a run: the current one, unless another is named."""
+        of = run or self.current
+        bound = {name: act[name] for name in _BOUND if name in act}
+        who = {
+            "schema": "receipt-ledger.act/v1",
+            "ledger": self.origin,
+            "run": of,
+            "actor": self.actors.get(of, "unknown"),
+        }
+        return digest(canonical.encode({**bound, **who, **({} if effect is None else {"effect_key": effect["key"]})}))
+
+    def _with_digest(self, members: dict[str, Any]) -> dict[str, Any]:
+        found = self.act_digest(members["act"], run=members.get("run"), effect=members.get("effect"))
+        return {"act_digest": found, **members}
 
     def outcome(self, intent: str, inside: tuple[str, ...] = (), **members: Any) -> str:
         common = {"intent": intent, "status": "committed", "duration_ms": 5, "children": [intent, *inside]}
@@ -154,8 +176,8 @@ class Builder:
             "resource": "host/1",
             "environment": "test",
         }
-        common = {"act": act, "act_digest": digest(b"act"), "status": "denied", "reason": "policy.denied"}
-        return self.add("decision", **{**common, **members})
+        common = {"act": act, "status": "denied", "reason": "policy.denied"}
+        return self.add("decision", **self._with_digest({**common, **members}))
 
     def step(self, *children: str, **members: Any) -> str:
         common: dict[str, Any] = {"name": "step", "status": "completed"}

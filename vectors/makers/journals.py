@@ -242,7 +242,7 @@ def _entries(case) -> None:
         book = Book(label="journals")
         book.header()
         book.opening()
-        members = {"run": book.run_id, "act": book.act(), "act_digest": kit.digest(b"act")}
+        members = {"run": book.run_id, "act": book.act(), "act_digest": book.act_digest()}
         book.add("intent", members, entry_members=change)
         book.close(book.rows[-1].id)
         book.commit()

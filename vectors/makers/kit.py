@@ -14,6 +14,8 @@ from typing import Any
 from nacl.signing import SigningKey
 
 ORIGIN = "ledger.example/vectors"
+BOUND = ("name", "tool", "arguments_digest", "resource", "environment", "amount", "precondition")
+"""Members of an act that its digest is of."""
 ZERO = "sha256:" + "0" * 64
 RECEIPT_TYPE = "application/vnd.receipt-ledger.receipt+json"
 SCHEMA = "receipt-ledger.receipt/v1"
@@ -227,6 +229,8 @@ class Book:
     keyring: int = 0
     last_head: str = ZERO
     run_id: str = ""
+    actors: dict[str, Any] = field(default_factory=dict)
+    """Run -> the actor of its opening."""
     clock_ms: int = 0
 
     @property
@@ -322,7 +326,9 @@ class Book:
             "actor": {"agent": "ci", "user": "unknown", "model": "unknown"},
             "adapter": {"name": "vectors", "version": "1", "coverage": "in-loop"},
         }
-        self.run_id = self.add("opening", {**common, **members}, seal=seal, issuer=issuer)
+        given = {**common, **members}
+        self.run_id = self.add("opening", given, seal=seal, issuer=issuer)
+        self.actors[self.run_id] = given["actor"]
         return self.run_id
 
     def act(self) -> dict[str, Any]:
@@ -335,11 +341,30 @@ class Book:
             "environment": "test",
         }
 
+    def act_digest(
+        self, act: dict[str, Any] | None = None, *, run: str | None = None, effect: dict[str, Any] | None = None
+    ) -> str:
+        """The digest of an act, the usual one where none is given, of a run of this ledger."""
+        of, made = run or self.run_id, act or self.act()
+        hashed = {
+            "schema": "receipt-ledger.act/v1",
+            "ledger": self.origin,
+            "run": of,
+            "actor": self.actors.get(of, "unknown"),
+            **{member: made[member] for member in BOUND if member in made},
+            **({} if effect is None else {"effect_key": effect["key"]}),
+        }
+        return digest(canonical(hashed))
+
+    def _with_digest(self, members: dict[str, Any]) -> dict[str, Any]:
+        found = self.act_digest(members["act"], run=members["run"], effect=members.get("effect"))
+        return {"act_digest": found, **members}
+
     def intent(
         self, *, run: str | None = None, seal: bool | Key | None = None, issuer: Key | None = None, **members: Any
     ) -> str:
-        common = {"run": run or self.run_id, "act": self.act(), "act_digest": digest(b"act")}
-        return self.add("intent", {**common, **members}, seal=seal, issuer=issuer)
+        common = {"run": run or self.run_id, "act": self.act()}
+        return self.add("intent", self._with_digest({**common, **members}), seal=seal, issuer=issuer)
 
     def outcome(
         self,
@@ -363,11 +388,10 @@ class Book:
         common = {
             "run": run or self.run_id,
             "act": self.act(),
-            "act_digest": digest(b"act"),
             "status": "denied",
             "reason": "policy.denied",
         }
-        return self.add("decision", {**common, **members})
+        return self.add("decision", self._with_digest({**common, **members}))
 
     def step(
         self, *children: str, run: str | None = None, seal: bool | Key | None = None, issuer: Key | None = None

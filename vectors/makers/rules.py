@@ -21,7 +21,6 @@ SPEC = (
     "docs/spec/rules/effects.md",
 )
 USD = "usd_micro"
-ACT = kit.digest(b"act")
 LATER, BEFORE = "2026-12-31T00:00:00.000Z", "2026-11-30T00:00:00.000Z"
 
 
@@ -47,6 +46,7 @@ def make() -> File:
     _policies(rule)
     _approvals(rule)
     _approvers(rule)
+    _acts(rule)
     _standing(rule)
     _effects(rule)
     _settling(rule)
@@ -302,7 +302,7 @@ def request(book: Book, **members: Any) -> str:
 
 def answer(book: Book, to: str | None, *, by: kit.Key = APPROVER, name: str | None = None, **members: Any) -> str:
     common: dict[str, Any] = {"answer": "granted", "role": "release", "expires_at": LATER, "uses": 1}
-    bound = {} if to is None else {"run": book.run_id, "request": to, "act_digest": ACT}
+    bound = {} if to is None else {"run": book.run_id, "request": to, "act_digest": book.act_digest()}
     return book.add("approval", {**common, **bound, **members}, issuer=by, name=name)
 
 
@@ -391,7 +391,7 @@ def _approvals(rule) -> None:
         book.opening()
         waiting = request(book)
         value = book.value("approval", {"answer": "granted", "role": "release", "expires_at": LATER, "uses": 1, "run": book.run_id,
-                                        "request": waiting, "act_digest": ACT}, issuer=APPROVER)  # fmt: skip
+                                        "request": waiting, "act_digest": book.act_digest()}, issuer=APPROVER)  # fmt: skip
         payload = kit.canonical(value)
         outcome = book.outcome(book.intent(approvals=[kit.digest(payload)]))
         book.add("approval", issuer=APPROVER, payload=payload)
@@ -431,6 +431,71 @@ def _approvers(rule) -> None:
         overruled("denied"),
         "approval.denied",
     )
+
+
+def _acts(rule) -> None:
+    def ran(key: str = "deploy:1", /, **changed: Any) -> Callable[[Book], None]:
+        def build(book: Book) -> None:
+            book.opening()
+            asked = {**book.act(), "amount": {"meter": "eur_cent", "value": 5}}
+            effect = {"key": "deploy:1", "attempt": 1}
+            named = book.act_digest(asked, effect=effect)
+            waiting = request(book, act=asked, effect=effect)
+            given = answer(book, waiting, act_digest=named)
+            done = book.intent(
+                act={**asked, **changed}, act_digest=named, approvals=[given], effect={"key": key, "attempt": 1}
+            )
+            book.close(waiting, book.outcome(done))
+
+        return build
+
+    rule("act-as-approved", "An act with an amount and an effect key that ran as it was approved.", ran())
+    rule("act-access", "Access is not part of an act digest.", ran(access="read"))
+    for name, comment, build in (
+        ("name", "The digest of an approved act stands on an act of another name.", ran(name="destroy")),
+        ("tool", "It stands on an act with another version of its tool.",
+         ran(tool={"name": "shell", "version": "6", "digest": "unknown"})),
+        ("arguments", "It stands on an act with other arguments.", ran(arguments_digest=kit.digest(b"other arguments"))),
+        ("amount", "It stands on an act with a higher amount.", ran(amount={"meter": "eur_cent", "value": 6})),
+        ("resource", "It stands on an act on another resource.", ran(resource="host/2")),
+        ("state", "It stands on an act that looked at a state.", ran(precondition=kit.digest(b"state"))),
+        ("effect", "It stands on an act with another effect key.", ran("deploy:2")),
+    ):  # fmt: skip
+        rule(f"act-another-{name}", comment, build, "act.digest")
+
+    def asks(digest: str | None) -> Callable[[Book], None]:
+        def build(book: Book) -> None:
+            book.opening()
+            book.close(request(book, **({} if digest is None else {"act_digest": digest})))
+
+        return build
+
+    rule("request-of-its-act", "A request under the digest of its act.", asks(None))
+    rule("request-of-another", "A request under another digest.", asks(kit.digest(b"act")), "act.digest")
+
+    def holds(inline: dict[str, Any], *, source: bool = False) -> tuple[Callable[[Book], None], str]:
+        kept = kit.canonical({"amount": 1, "to": "a"}).decode()
+
+        def build(book: Book) -> None:
+            book.opening(limits=limit("receipts", 9))
+            made = {**book.act(), "arguments_digest": kit.digest(kept.encode()), "arguments": inline}
+            document = {"source": {"document": kit.digest(b"document"), "format": "axlr"}} if source else {}
+            book.close(book.outcome(book.intent(act=made, **document)))
+
+        return build, kept
+
+    for name, comment, inline, source, code in (
+        ("same", "An inline argument that the stored arguments have.", {"amount": 1}, False, None),
+        ("other-value", "One that they have with another value.", {"amount": 2}, False, "act.arguments"),
+        ("other-type", "One that they have with a value of another type.", {"amount": True}, False, "act.arguments"),
+        ("added", "One that they do not have.", {"amount": 1, "by": "b"}, False, "act.arguments"),
+        ("added-imported", "The same in a receipt that restates a document.", {"amount": 1, "by": "b"}, True, None),
+        ("other-imported", "Another value in one.", {"amount": 2}, True, "act.arguments"),
+    ):
+        build, kept = holds(inline, source=source)
+        rule(f"inline-{name}", comment, build, code, documents=(kept,))
+    build, _ = holds({"amount": 2})
+    rule("inline-alone", "The stored arguments are not at hand.", build)
 
 
 def _standing(rule) -> None:

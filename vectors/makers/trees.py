@@ -377,7 +377,7 @@ def _attribution(tree) -> None:
 
     def name(book: Book) -> None:
         book.opening()
-        members = {"run": book.run_id, "act": book.act(), "act_digest": kit.digest(b"act")}
+        members = {"run": book.run_id, "act": book.act(), "act_digest": book.act_digest()}
         book.close(book.add("intent", members, name="deploy"))
 
     tree(
@@ -390,7 +390,7 @@ def _attribution(tree) -> None:
 
     def key(book: Book) -> None:
         book.opening()
-        members = {"run": book.run_id, "act": book.act(), "act_digest": kit.digest(b"act")}
+        members = {"run": book.run_id, "act": book.act(), "act_digest": book.act_digest()}
         book.close(book.add("intent", members, issuer=OTHER_ISSUER, name="build"))
 
     tree("borrowed-key", "The name of the root and another key.", key, BORROWED, "borrowed-issuer issuer-key")

@@ -66,12 +66,10 @@ class Recorder(Builder):
 
     def gate(self, step, tool, by="approver", name=None):
         """Ask at a gate and open it; return the approval."""
-        asked = digest(f"{step} {tool} {len(self.rows)}".encode())
-        request = self.decision(
-            act=self.act(tool), act_digest=asked, status="waiting", reason="approval.required", step=step
-        )
+        asked = self.act_digest(self.act(tool))
+        request = self.decision(act=self.act(tool), status="waiting", reason="approval.required", step=step)
         approval = self.approval(request=request, run=self.current, act_digest=asked, issuer=party(by, name))
-        return {"approvals": [approval], "act_digest": asked}
+        return {"approvals": [approval]}
 
     def count(self, *, evaluated=True, **evaluation):
         self.use("count", "db.read")

@@ -17,6 +17,15 @@ from verify.resume import parse_state, print_state
 from verify.rules import RuleSources, approvers_of
 from verify.state import binding
 
+ACT = {
+    "name": "deploy",
+    "tool": {"name": "shell", "version": "5", "digest": "unknown"},
+    "access": "write",
+    "arguments_digest": digest(b"arguments"),
+    "resource": "host/1",
+    "environment": "test",
+}
+
 
 def started():
     ledger = Builder()
@@ -165,12 +174,9 @@ def test_an_approval_by_the_agent_of_the_run_itself_in_a_run_that_states_no_rule
     for agent, exit_ in (("builder", 0), ("approver", 6)):
         ledger = started()
         run = ledger.opening(actor={"agent": agent, "user": "unknown", "model": "unknown"})
-        act = digest(b"act")
-        request = ledger.decision(
-            status="waiting", reason="approval.required", roles=["release"], needed=1, act_digest=act
-        )
-        approval = ledger.approval(request=request, run=run)
-        ledger.outcome(ledger.intent(act_digest=act, approvals=[approval]))
+        request = ledger.decision(status="waiting", reason="approval.required", roles=["release"], needed=1, act=ACT)
+        approval = ledger.approval(request=request, run=run, act_digest=ledger.act_digest(ACT))
+        ledger.outcome(ledger.intent(act=ACT, approvals=[approval]))
         ledger.run()
         ledger.commit()
         verdict = judge(ledger)
@@ -366,3 +372,77 @@ def test_what_rules_came_to_is_gone_on_from_after_every_commit(limit, key, codes
             fold.feed(segment)
         found = fold.judge(segments, trust=ledger.trust(), memory=ledger.notes[-1])
         assert [check for check in found.checks if check.name != "earlier entries"] == list(whole.checks)
+
+
+# Acts under the digest of another.
+
+
+def approved(*changed):
+    """Return a ledger of an approved act in a run without a policy; what ran may be another, under its digest."""
+    ledger = started()
+    ledger.commit()
+    run = ledger.opening()
+    ledger.commit()
+    named = ledger.act_digest(ACT)
+    request = ledger.decision(status="waiting", reason="approval.required", roles=["release"], needed=1, act=ACT)
+    ledger.commit()
+    approval = ledger.approval(request=request, run=run, act_digest=named)
+    ledger.commit()
+    ledger.outcome(ledger.intent(act={**ACT, **dict(changed)}, act_digest=named, approvals=[approval]))
+    ledger.commit()
+    ledger.run()
+    ledger.commit()
+    return ledger
+
+
+OTHER = ("arguments_digest", digest(b"other arguments"))
+
+
+@pytest.mark.parametrize(("changed", "codes"), [((), []), ((OTHER,), [("act.digest", "entry 4")])])
+def test_an_act_under_the_digest_of_the_approved_one(changed, codes):
+    ledger = approved(*changed)
+    verdict = judge(ledger)
+    assert (verdict.exit, found(verdict)) == (6 if codes else 0, codes)
+    root = ledger.rows[-1].id
+    bundle = verify_bundle(ledger.bundle(root), trust=ledger.trust(), memory=ledger.notes[-1])
+    assert (bundle.exit, [(check.code, check.where) for check in bundle.findings]) == (6 if codes else 0, codes)
+
+
+@pytest.mark.parametrize(("changed", "exit_"), [((), 0), ((OTHER,), 6)])
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_an_actor_is_known_wherever_a_segment_is_judged_apart(changed, exit_, cut):
+    ledger = approved(*changed)
+    verdict, _ = apart(ledger, {cut})
+    assert verdict.exit == exit_
+    assert verdict.findings == judge(ledger).findings
+
+
+@pytest.mark.parametrize(("changed", "codes"), [((), []), ((OTHER,), ["act.digest"])])
+def test_an_actor_is_known_after_a_stop_at_every_commit(changed, codes):
+    ledger = approved(*changed)
+    segments = split(ledger.journal(), set(range(1, 7)))
+    for count in range(1, len(segments)):
+        given = {"memory": ledger.notes[-1], "sources": RuleSources(approvers_of(ledger.trust()))}
+        fold = LedgerFold(Options(), **given)
+        for segment in segments[:count]:
+            fold.feed(segment)
+        data = b"".join(print_state(fold.state(good=False), binding(None, Options())))
+        fold = LedgerFold(Options(), start=parse_state(io.BytesIO(data))[0], **given)
+        for segment in segments[count:]:
+            fold.feed(segment)
+        verdict = fold.judge(segments, trust=ledger.trust(), memory=ledger.notes[-1])
+        assert [check.code for check in verdict.findings] == codes
+
+
+@pytest.mark.parametrize(("inline", "codes"), [(5, []), (4, ["act.arguments"])])
+def test_inline_arguments_that_a_policy_would_look_at_are_those_that_are_stored(inline, codes):
+    data, name = policy("act-within-policy")
+    ledger = started()
+    ledger.opening(policy=name)
+    ledger.outcome(ledger.intent(act={**ACT, "arguments": {"amount": inline}}, policy=name))
+    root = ledger.run()
+    ledger.commit()
+    sources = {"document_of": {name: data}.get, "arguments_of": lambda _: {"amount": 5}}
+    assert [check.code for check in judge(ledger, **sources).findings] == codes
+    bundle = verify_bundle(ledger.bundle(root), trust=ledger.trust(), memory=ledger.notes[-1], **sources)
+    assert [check.code for check in bundle.findings] == codes

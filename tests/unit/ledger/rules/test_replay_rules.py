@@ -37,7 +37,7 @@ def chain(*documents, arguments=None, trust=TRUST):
 
 @pytest.mark.parametrize(("amount", "codes"), [(5, []), (6, ["policy.breach"]), ("5", ["policy.breach"])])
 def test_an_act_that_the_policy_forbids(amount, codes):
-    made = chain(REFUNDS, arguments={})
+    made = chain(REFUNDS, arguments={"amount": amount})
     run = made.opening(policy=REFUNDS.digest)
     made.intent(run, act={"arguments": {"amount": amount}}, policy=REFUNDS.digest)
     assert made.codes() == codes
@@ -45,7 +45,7 @@ def test_an_act_that_the_policy_forbids(amount, codes):
 
 def test_an_act_decided_under_another_policy_or_under_none():
     for policy, codes in ((REFUNDS.digest, []), (ASKING.digest, ["policy.other"]), (None, ["policy.other"])):
-        made = chain(REFUNDS, ASKING, arguments={})
+        made = chain(REFUNDS, ASKING, arguments={"amount": 5})
         run = made.opening(policy=REFUNDS.digest)
         made.intent(run, act={"arguments": {"amount": 5}}, policy=policy)
         assert made.codes() == codes
