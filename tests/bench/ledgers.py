@@ -14,7 +14,7 @@ from ledger.keys import PrivateKey, next_digest
 from ledger.line import print_entry_line, print_head_line
 from ledger.members import Act, Actor, Adapter, Charge, Issuer, Limit, NextKeys, Producer, Tool
 from ledger.merkle import Frontier, leaf_hash
-from ledger.receipt import Decision, Header, Intent, Opening, Outcome, Run, print_receipt
+from ledger.receipt import Decision, Header, Intent, Opening, Outcome, Run, act_digest, print_receipt
 from ledger.storage.journal import SEGMENT_MAX_BYTES, SEGMENT_MAX_ENTRIES
 from ledger.words import Reason
 
@@ -41,6 +41,7 @@ _ACT = Act(
     resource="payment/txn_2",
     environment="production",
 )
+_ACTOR = Actor(agent="bot", user="ann", model="unknown")
 _CHARGES = (
     Charge(meter="tool_calls", reserved=1, basis="measured"),
     Charge(meter="usd_micro", reserved=900, basis="quoted"),
@@ -117,13 +118,14 @@ def _envelopes(*, sealed: bool, rich: bool, limited: bool = False) -> Iterator[E
             rule="no_refunds",
         )
     )
+    unnamed = b'"act_digest":"' + ZERO_DIGEST.encode()
     while True:
         opening = put(
             Opening(
                 **_COMMON,
                 nonce=nonce(),
                 name="nightly",
-                actor=Actor(agent="bot", user="ann", model="unknown"),
+                actor=_ACTOR,
                 adapter=Adapter(name="bench", version="1", coverage="reported-calls"),
                 limits=_LIMITS if limited else (),
             ),
@@ -131,18 +133,21 @@ def _envelopes(*, sealed: bool, rich: bool, limited: bool = False) -> Iterator[E
         )
         yield opening
         run = opening.receipt_id.encode()
+        named = act_digest(_ACT, ledger=ORIGIN, run=opening.receipt_id, actor=_ACTOR, effect_key=None).encode()
+        of_act = b'"act_digest":"' + named
+        called, refused = (each.replace(unnamed, of_act) for each in (intent, decision))
         children = [opening.receipt_id]
         for number_ in range((RUN_RECEIPTS - 2) // 2):
             if rich and number_ == 0:
                 for _ in range(2):
-                    payload = decision.replace(b'"run":"' + ZERO_DIGEST.encode(), b'"run":"' + run).replace(
+                    payload = refused.replace(b'"run":"' + ZERO_DIGEST.encode(), b'"run":"' + run).replace(
                         b"0" * 32 + b'","producer', nonce().encode() + b'","producer'
                     )
                     made = seal(payload, ISSUER) if sealed else Envelope(payload)
                     yield made
                     children.append(made.receipt_id)
                 continue
-            payload = intent.replace(b'"run":"' + ZERO_DIGEST.encode(), b'"run":"' + run).replace(
+            payload = called.replace(b'"run":"' + ZERO_DIGEST.encode(), b'"run":"' + run).replace(
                 b"0" * 32 + b'","producer', nonce().encode() + b'","producer'
             )
             made = seal(payload, ISSUER) if sealed else Envelope(payload)
