@@ -44,7 +44,7 @@ def replay_run(
     document_of: Callable[[str], bytes | None],
     arguments_of: Callable[[Intent], Mapping[str, JsonValue] | None] = lambda _: None,
 ) -> None:
-    """Replay budgets, policies and runbooks over the receipts of one whole run, in chain order, and report what they show.
+    """Replay acts, budgets, policies and runbooks over the receipts of one whole run, in chain order, and report what they show.
 
     Approvals, evaluations, grants, effects and the budgets of runs above it stand elsewhere in the ledger, and so may the
     resolution of an act that was ambiguous: what depends on these is not judged.
