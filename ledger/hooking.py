@@ -31,11 +31,12 @@ from ledger.opening_book import read_book
 from ledger.oversight import bound_of
 from ledger.receipt import Intent, Outcome, parse_receipt
 from ledger.refusals import Blocked, Waiting
-from ledger.rules.amounts import read_amounts
+from ledger.rules.amounts import UNKNOWN, read_amounts
 from ledger.rules.policy_file import read_policy
 from ledger.run import Run, RunOptions
 from ledger.running_book import Ending, end_step
 from ledger.scope import Scope
+from ledger.spending import Spending, charges_used
 from ledger.storage.ledger import Ledger
 from ledger.storage.writer import View
 from ledger.words import Basis, Kind, OutcomeStatus, Reason, RunStatus
@@ -200,9 +201,8 @@ class Hook:
                 cut = run._secrets.content_of(content, name)[0]
                 artifacts = (*artifacts, recorder.keep(cut, media_type, name))
         usage = tuple(
-            Charge(meter=meter, settled=int(amount), basis=Basis.REPORTED)
+            Charge(meter=meter, settled=amount, basis=Basis.UNKNOWN if amount == UNKNOWN else Basis.REPORTED)  # type: ignore[arg-type]
             for meter, amount in read_amounts(event.usage or {}).items()
-            if isinstance(amount, int)
         )
         outcome = ""
 
@@ -214,14 +214,16 @@ class Hook:
                     f"hook: no call of {clip(event.name)} with these arguments was admitted and is under way"
                 )
             id_, receipt = intent
-            set_aside = {charge.meter for charge in receipt.reserved}
+            limited: frozenset[str] = frozenset()
+            if recorder.limited:
+                limited = Spending.of(self._ledger).limited(recorder.root, run.id, size=view.size)
             made = Outcome(
                 **recorder.common(),
                 intent=id_,
                 status=OutcomeStatus.COMMITTED if event.error is None else OutcomeStatus.AMBIGUOUS,
                 reason=None if event.error is None else Reason.EXCEPTION,
                 duration_ms="unknown",
-                charges=tuple(each for each in usage if each.meter in set_aside),
+                charges=charges_used(usage, receipt.reserved, limited),
                 usage=usage,
                 artifacts=artifacts,
                 children=(id_, *(each.id for each in view.state.child_roots(id_))),

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Final, Literal, Self, TypedDict, TypeVar, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -36,11 +36,11 @@ from ledger.recorder import (
 )
 from ledger.refusals import Blocked, Happened, Waiting
 from ledger.resolving import Reconcile, Recorded, reconcile, recorded_result
-from ledger.rules.amounts import COUNTED_METERS, DURATION, read_amounts
+from ledger.rules.amounts import read_amounts
 from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
 from ledger.rules.template import Template
 from ledger.running_book import Body, Ending, body_of, end_step, enter_step
-from ledger.spending import Spending, charges_of
+from ledger.spending import Spending, charges_of, charges_used
 from ledger.storage.admission import STEP_LEVELS
 from ledger.storage.clock import monotonic_ms
 from ledger.storage.ledger import Position
@@ -415,7 +415,7 @@ class Call(Scope):
             )
         return idempotency_token(effect.key, effect.attempt)
 
-    def use(self, meter: str, amount: int, *, basis: Basis | str = Basis.REPORTED) -> None:
+    def use(self, meter: str, amount: int | Literal["unknown"], *, basis: Basis | str = Basis.REPORTED) -> None:
         """Record what the act used: a meter with its unit in the name, such as `prompt_tokens` or `usd_micro`."""
         if basis not in set(Basis):
             raise ArgumentsError(f"usage: got basis {clip(basis)}, expected measured, reported, quoted or unknown")
@@ -476,24 +476,16 @@ class Call(Scope):
 
     def _charges(self, status: OutcomeStatus) -> tuple[Charge, ...]:
         """Return what the act cost: what was used of meters that are limited or were set aside, and what is released."""
-        meters = {charge.meter: charge.reserved for charge in self._proposal.reserved}
-        used: dict[str, tuple[int, Basis]] = {}
-        for charge in self._usage:
-            if charge.meter in COUNTED_METERS or charge.meter == DURATION:
-                continue
-            if isinstance(charge.settled, int) and (charge.meter in meters or charge.meter in self._admitted.limited):
-                used[charge.meter] = (charge.settled + used.get(charge.meter, (0,))[0], charge.basis)
-        charges = [
-            Charge(meter=meter, settled=min(amount, MAX_INTEGER), basis=basis)
-            for meter, (amount, basis) in used.items()
-        ]
-        if status == OutcomeStatus.FAILED:
-            charges += [
-                Charge(meter=meter, released=amount, basis=Basis.MEASURED)
-                for meter, amount in meters.items()
-                if meter not in used and isinstance(amount, int)
-            ]
-        return tuple(charges)
+        charges = charges_used(self._usage, self._proposal.reserved, self._admitted.limited)
+        if status != OutcomeStatus.FAILED:
+            return charges
+        used = {charge.meter for charge in charges}
+        released = (
+            Charge(meter=charge.meter, released=charge.reserved, basis=Basis.MEASURED)
+            for charge in self._proposal.reserved
+            if charge.meter not in used and isinstance(charge.reserved, int)
+        )
+        return (*charges, *released)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

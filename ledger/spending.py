@@ -10,18 +10,20 @@ Source: docs/spec/rules/budgets.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
+from ledger.canonical import MAX_INTEGER
 from ledger.envelope import parse_envelope
 from ledger.facts import read_facts
 from ledger.line import parse_entry_line, print_entry_line
 from ledger.members import Charge, CurrencyAmount, Limit
 from ledger.receipt import Intent, Opening, Receipt, parse_receipt
 from ledger.refusals import Blocked
-from ledger.rules.amounts import DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
+from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
 from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of, reserve
 from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.errors import BudgetError
@@ -30,7 +32,7 @@ from ledger.storage.ledger import Ledger, Position
 from ledger.storage.reader import Reader
 from ledger.words import Basis, Reason
 
-__all__ = ["Spending", "budget_of", "charges_of", "limits_of", "root_of"]
+__all__ = ["Spending", "budget_of", "charges_of", "charges_used", "limits_of", "root_of"]
 
 _RESOLUTION: Final = b'"kind":"resolution"'
 _FEW_RUNS: Final = 32
@@ -59,6 +61,35 @@ def charges_of(draw: Draw) -> tuple[Charge, ...]:
         Charge(meter=meter, reserved=amount, basis=Basis.UNKNOWN if amount == UNKNOWN else Basis.QUOTED)  # type: ignore[arg-type]
         for meter, amount in draw.items()
     )
+
+
+def charges_used(usage: Iterable[Charge], reserved: Iterable[Charge], limited: AbstractSet[str]) -> tuple[Charge, ...]:
+    """Return what the usage of an act settles: its sum on each meter that was set aside or is limited.
+
+    A sum of which a part is not known is `unknown`, or the known part where that is more than was set aside.
+    """
+    held = {charge.meter: charge.reserved for charge in reserved}
+    sums: dict[str, int] = {}
+    basis: dict[str, Basis] = {}
+    unknown: set[str] = set()
+    for charge in usage:
+        meter = charge.meter
+        if meter in COUNTED_METERS or meter == DURATION or not (meter in held or meter in limited):
+            continue
+        known = charge.settled if isinstance(charge.settled, int) else None
+        sums[meter] = min(sums.get(meter, 0) + (known or 0), MAX_INTEGER)
+        if known is None:
+            unknown.add(meter)
+        if known is None or basis.get(meter) is Basis.UNKNOWN:
+            basis[meter] = Basis.UNKNOWN
+        else:
+            basis[meter] = charge.basis
+    settled: dict[str, int | Literal["unknown"]] = {**sums}
+    for meter in unknown:
+        amount = held.get(meter)
+        if sums[meter] <= (amount if isinstance(amount, int) else 0):
+            settled[meter] = "unknown"
+    return tuple(Charge(meter=meter, settled=amount, basis=basis[meter]) for meter, amount in settled.items())
 
 
 def root_of(reader: Reader, run: str) -> tuple[str, bool]:

@@ -8,14 +8,14 @@ Source: docs/spec/rules/budgets.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from ledger.canonical import MAX_INTEGER
-from ledger.members import Limit
+from ledger.members import Charge, Limit
 from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Resolution, Run, Step
-from ledger.rules.amounts import DURATION, UNKNOWN, is_edge
+from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, is_edge
 from ledger.rules.breach import Breach, Doubt, Finding
 from ledger.rules.budget import (
     Budget,
@@ -34,7 +34,7 @@ from ledger.rules.budget import (
     settle,
     settled_of,
 )
-from ledger.words import OutcomeStatus, Reason
+from ledger.words import Basis, OutcomeStatus, Reason
 
 __all__ = ["BudgetReplay", "BudgetState", "RunState"]
 
@@ -192,6 +192,8 @@ class BudgetReplay:
         if isinstance(found, Refused):
             findings.append(_judge(index, found, draw))
             found = hold(budgets, draw)
+        guessed = [charge for charge in intent.reserved if UNKNOWN not in (charge.reserved, charge.quoted)]
+        findings += _doubts(index, budgets, (charge.meter for charge in guessed if _is_open(charge)))
         self.take(id_, intent.run, found)
         return findings
 
@@ -209,7 +211,7 @@ class BudgetReplay:
             found.longest_ms = max(found.longest_ms, outcome.duration_ms)
         if outcome.intent not in self._holds:
             return []
-        return self._settle(index, outcome.intent, outcome.status, settled_of(outcome.charges))
+        return self._settle(index, outcome.intent, outcome.status, outcome.charges, _usage(outcome))
 
     def _refuse(self, index: int, decision: Decision) -> list[Finding]:
         """Return what speaks against the amounts that a refusal gives: some budget above it has them."""
@@ -228,10 +230,13 @@ class BudgetReplay:
             return []
         happened = resolution.happened == "happened"
         status = OutcomeStatus.COMMITTED if happened else OutcomeStatus.FAILED
-        return self._settle(index, resolution.intent, status, settled_of(resolution.charges))
+        return self._settle(index, resolution.intent, status, resolution.charges)
 
-    def _settle(self, index: int, intent: str, status: OutcomeStatus, settled: dict[str, int | str]) -> list[Finding]:
+    def _settle(
+        self, index: int, intent: str, status: OutcomeStatus, charges: Sequence[Charge], usage: Sequence[Charge] = ()
+    ) -> list[Finding]:
         run, held = self._holds.pop(intent)
+        settled = settled_of(charges)
         budgets = self.budgets_of(run)
         after, kept = settle(budgets, held, status, settled)
         if kept:
@@ -245,12 +250,7 @@ class BudgetReplay:
             for meter, line in new.lines.items()
             if line.limit is not None and _passes(line, old.lines[meter])
         ]
-        doubts = [
-            Doubt("budget.basis_unknown", index, f"{meter}: what it cost is not known")
-            for meter, amount in settled.items()
-            if amount == UNKNOWN and any(_is_limited(budget, meter) for budget in budgets)
-        ]
-        return [*findings, *doubts]
+        return [*findings, *_doubts(index, budgets, (each.meter for each in (*charges, *usage) if _is_open(each)))]
 
     def _close(self, index: int, run: Run) -> list[Finding]:
         found = self._runs.get(run.run)
@@ -322,6 +322,27 @@ def _passes(line: Line, before: Line) -> bool:
 def _is_limited(budget: Budget, meter: str) -> bool:
     line = budget.lines.get(meter)
     return line is not None and line.limit is not None
+
+
+def _is_open(charge: Charge) -> bool:
+    """Return whether a charge that somebody must pay here says that its amount is not known, or not how it is known."""
+    return charge.payer is None and (charge.basis is Basis.UNKNOWN or charge.settled == UNKNOWN)
+
+
+def _doubts(index: int, budgets: Sequence[Budget], meters: Iterable[str]) -> list[Finding]:
+    """Return a doubt for each of these meters that a budget limits."""
+    return [
+        Doubt("budget.basis_unknown", index, f"{meter}: what it cost is not known")
+        for meter in dict.fromkeys(meters)
+        if any(_is_limited(budget, meter) for budget in budgets)
+    ]
+
+
+def _usage(outcome: Outcome) -> tuple[Charge, ...]:
+    """Return what an outcome says was used, of meters that are charged; of one restated from elsewhere nothing is judged."""
+    if outcome.source is not None:
+        return ()
+    return tuple(each for each in outcome.usage if each.meter != DURATION and each.meter not in COUNTED_METERS)
 
 
 def _judge(index: int, refused: Refused, draw: dict[str, int | str]) -> Finding:

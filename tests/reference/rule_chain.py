@@ -26,9 +26,9 @@ def approver(name: str, *roles: str) -> tuple[str, Approver]:
     return name, Approver(key(name), roles)
 
 
-def charges(amounts: dict[str, Any], member: str) -> tuple[Charge, ...]:
+def charges(amounts: dict[str, Any], member: str, basis: Basis | None = None) -> tuple[Charge, ...]:
     return tuple(
-        Charge(meter=meter, basis=Basis.UNKNOWN if amount == "unknown" else Basis.QUOTED, **{member: amount})
+        Charge(meter=meter, basis=basis or (Basis.UNKNOWN if amount == "unknown" else Basis.QUOTED), **{member: amount})
         for meter, amount in amounts.items()
     )
 

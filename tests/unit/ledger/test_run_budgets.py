@@ -267,3 +267,26 @@ def test_four_processes_spend_a_limit_to_the_last_unit_and_not_beyond(ledger, pl
     assert (sum(ran for ran, _ in counts), sum(refused for _, refused in counts)) == (100, 100)
     assert len(receipts(ledger, "intent")) == len(receipts(ledger, "decision")) == 100
     assert rules(ledger).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("uses", "settled", "spent"),
+    [
+        ([5], 5, 5),
+        (["unknown"], "unknown", 10),
+        ([5, "unknown"], "unknown", 10),
+        ([11, "unknown"], 11, 11),
+    ],
+)
+def test_a_cost_that_is_not_known_is_settled_as_unknown_and_found_by_a_verifier(ledger, uses, settled, spent):
+    with ledger.run("work", budget={"usd_micro": 100}) as run:
+        with run.call("ask", reserve={"usd_micro": 10}) as call:
+            for amount in uses:
+                call.use("usd_micro", amount)
+        assert budget_of(ledger.reader, run.id).lines["usd_micro"].spent == spent
+    (charge,) = receipts(ledger, "outcome")[0].charges
+    known = "unknown" not in uses
+    assert (charge.settled, charge.basis) == (settled, "reported" if known else "unknown")
+    assert (rules(ledger).status, rules(ledger).code) == (
+        ("ok", None) if known else ("not_checked", "budget.basis_unknown")
+    )

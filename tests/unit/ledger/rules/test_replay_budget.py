@@ -2,9 +2,11 @@
 
 import pytest
 
-from ledger.members import CurrencyAmount
+from ledger.members import CurrencyAmount, Source
+from ledger.receipt import Intent, Outcome, Resolution
 from ledger.rules.breach import BREACH_CODES, DOUBT_CODES
-from tests.reference.rule_chain import Chain
+from ledger.words import Basis
+from tests.reference.rule_chain import Chain, charges
 
 
 def spent(chain, run, reserved, settled=None, status="committed"):
@@ -236,3 +238,31 @@ def test_nothing_is_kept_of_a_tree_of_runs_that_is_closed():
 def test_every_code_has_a_meaning_and_no_code_is_both():
     assert not set(BREACH_CODES) & set(DOUBT_CODES)
     assert all(meaning.endswith(".") for meaning in {**BREACH_CODES, **DOUBT_CODES}.values())
+
+
+@pytest.mark.parametrize("basis", [Basis.REPORTED, Basis.UNKNOWN])
+@pytest.mark.parametrize("place", ["reserved", "charges", "resolved", "usage"])
+def test_an_amount_of_unknown_basis_is_a_doubt_under_a_limit_whatever_it_says(place, basis):
+    for budget in ({"usd_micro": 100}, {"tool_calls": 9}):
+        chain = Chain()
+        run = chain.opening(budget)
+        said = {where: charges({"usd_micro": 5}, "settled", basis) for where in ("charges", "usage") if where == place}
+        held = charges({"usd_micro": 10}, "reserved", basis if place == "reserved" else None)
+        intent = chain.add(Intent, **chain.act(run), reserved=held)
+        ended = {"run": run, "intent": intent, "duration_ms": 0, "children": (intent,)}
+        chain.add(Outcome, status="ambiguous" if place == "resolved" else "committed", **ended, **said)
+        if place == "resolved":
+            spent_then = charges({"usd_micro": 5}, "settled", basis)
+            chain.add(Resolution, intent=intent, happened="happened", resolved_by="ada", charges=spent_then)
+        doubtful = basis is Basis.UNKNOWN and "usd_micro" in budget
+        assert chain.codes() == (["budget.basis_unknown"] if doubtful else [])
+
+
+def test_an_unknown_amount_in_usage_is_a_doubt_under_a_limit_unless_it_is_restated_from_elsewhere():
+    for source, codes in ((None, ["budget.basis_unknown"]), (Source(document="sha256:" + "0" * 64, format="axlr"), [])):
+        chain = Chain()
+        run = chain.opening({"usd_micro": 100})
+        intent = chain.intent(run, {"usd_micro": 10})
+        used = charges({"usd_micro": "unknown"}, "settled", Basis.REPORTED)
+        chain.outcome(run, intent, {"usd_micro": 10}, usage=used, source=source)
+        assert chain.codes() == codes
