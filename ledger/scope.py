@@ -36,8 +36,9 @@ from ledger.recorder import (
 )
 from ledger.refusals import Blocked, Happened, Waiting
 from ledger.resolving import Reconcile, Recorded, reconcile, recorded_result
-from ledger.rules.amounts import read_amounts
+from ledger.rules.amounts import is_money, read_amounts
 from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
+from ledger.rules.errors import BudgetError
 from ledger.rules.template import Template
 from ledger.running_book import Body, Ending, body_of, end_step, enter_step
 from ledger.spending import Spending, charges_of, charges_used
@@ -390,6 +391,8 @@ class Call(Scope):
         """Where the outcome stands, once the block is left."""
         self._parent = parent
         self._usage: list[Charge] = []
+        self._uncounted: str | None = None
+        """The money meter that is limited, once an amount of another currency was refused."""
         self._result: tuple[bytes, str] | None = None
         self._ended: tuple[OutcomeStatus, Reason | None] | None = None
         self._exit_code: int | None = None
@@ -416,15 +419,29 @@ class Call(Scope):
         return idempotency_token(effect.key, effect.attempt)
 
     def use(self, meter: str, amount: int | Literal["unknown"], *, basis: Basis | str = Basis.REPORTED) -> None:
-        """Record what the act used: a meter with its unit in the name, such as `prompt_tokens` or `usd_micro`."""
+        """Record what the act used: a meter with its unit in the name, such as `prompt_tokens` or `usd_micro`.
+
+        Raises:
+            ArgumentsError: a meter, an amount or a basis outside its form, or too many of them.
+            BudgetError: an amount of another currency under a money limit. It is not recorded; unless the act then says what it
+                cost in the currency of the limit, it is settled as unknown.
+        """
         if basis not in set(Basis):
             raise ArgumentsError(f"usage: got basis {clip(basis)}, expected measured, reported, quoted or unknown")
         if len(self._usage) >= MAX_USAGE:
             raise ArgumentsError(f"usage: got more than {MAX_USAGE}", hint="add up what is of one meter")
         try:
-            self._usage.append(Charge(meter=meter, settled=amount, basis=Basis(basis)))
+            charge = Charge(meter=meter, settled=amount, basis=Basis(basis))
         except ValidationError as error:
             raise explain("usage", error) from error
+        currency = next(filter(is_money, self._admitted.limited), None)
+        if currency is not None and amount and is_money(meter) and meter not in self._admitted.limited:
+            self._uncounted = currency
+            raise BudgetError(
+                f"usage: got {clip(meter)}, expected {currency}: amounts of two currencies are never added",
+                code="budget.mixed_currency",
+            )
+        self._usage.append(charge)
 
     def end(
         self,
@@ -476,7 +493,10 @@ class Call(Scope):
 
     def _charges(self, status: OutcomeStatus) -> tuple[Charge, ...]:
         """Return what the act cost: what was used of meters that are limited or were set aside, and what is released."""
-        charges = charges_used(self._usage, self._proposal.reserved, self._admitted.limited)
+        usage = list(self._usage)
+        if self._uncounted is not None and all(charge.meter != self._uncounted for charge in usage):
+            usage.append(Charge(meter=self._uncounted, settled="unknown", basis=Basis.UNKNOWN))
+        charges = charges_used(usage, self._proposal.reserved, self._admitted.limited)
         if status != OutcomeStatus.FAILED:
             return charges
         used = {charge.meter for charge in charges}

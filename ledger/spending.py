@@ -23,7 +23,7 @@ from ledger.line import parse_entry_line, print_entry_line
 from ledger.members import Charge, CurrencyAmount, Limit
 from ledger.receipt import Intent, Opening, Receipt, parse_receipt
 from ledger.refusals import Blocked
-from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, parse_budget, refuse_limits
+from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, is_money, parse_budget, refuse_limits
 from ledger.rules.budget import Budget, Refused, Reserved, count_closed, draw_of, reserve
 from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.errors import BudgetError
@@ -66,6 +66,7 @@ def charges_of(draw: Draw) -> tuple[Charge, ...]:
 def charges_used(usage: Iterable[Charge], reserved: Iterable[Charge], limited: AbstractSet[str]) -> tuple[Charge, ...]:
     """Return what the usage of an act settles: its sum on each meter that was set aside or is limited.
 
+    Under a money limit an amount of another currency is settled too: it cannot be counted, and that must be seen.
     A sum of which a part is not known is `unknown`, or the known part where that is more than was set aside.
     """
     held = {charge.meter: charge.reserved for charge in reserved}
@@ -74,7 +75,8 @@ def charges_used(usage: Iterable[Charge], reserved: Iterable[Charge], limited: A
     unknown: set[str] = set()
     for charge in usage:
         meter = charge.meter
-        if meter in COUNTED_METERS or meter == DURATION or not (meter in held or meter in limited):
+        charged = meter in held or meter in limited or (is_money(meter) and any(map(is_money, limited)))
+        if meter in COUNTED_METERS or meter == DURATION or not charged:
             continue
         known = charge.settled if isinstance(charge.settled, int) else None
         sums[meter] = min(sums.get(meter, 0) + (known or 0), MAX_INTEGER)

@@ -114,7 +114,7 @@ _TABLE: Final = (
     Code("act.digest", 6, "An intent or a decision states an act digest that is not that of its act, its run's actor and its effect key."),
     Code("act.arguments", 6, "Arguments that stand inline in an intent are not those of its stored arguments."),
     Code("budget.overspent", 6, "An act was admitted that passes a limit, or acts cost more than the limit and its grace."),
-    Code("budget.unknown_price", 6, "An act was admitted under a money limit without a price."),
+    Code("budget.unknown_price", 6, "An act was admitted under a money limit without a price, or cost an amount in another currency."),
     Code("budget.act_after_overrun", 6, "An act was admitted although an earlier one had cost more than was set aside for it."),
     Code("budget.over_time", 6, "A run with a time limit ended after the limit and its grace."),
     Code("budget.attempts", 6, "An edge was taken more often than its limit allows."),

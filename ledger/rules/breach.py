@@ -37,7 +37,7 @@ BREACH_CODES: Final = {
     "act.digest": "An intent or a decision states an act digest that is not that of its act, its run's actor and its effect key.",
     "act.arguments": "Arguments that stand inline in an intent are not those of its stored arguments.",
     "budget.overspent": "An act was admitted that passes a limit, or acts cost more than the limit and its grace.",
-    "budget.unknown_price": "An act was admitted under a money limit without a price.",
+    "budget.unknown_price": "An act was admitted under a money limit without a price, or cost an amount in another currency.",
     "budget.act_after_overrun": "An act was admitted although an earlier one had cost more than was set aside for it.",
     "budget.over_time": "A run with a time limit ended after the limit and its grace.",
     "budget.attempts": "An edge was taken more often than its limit allows.",

@@ -43,6 +43,7 @@ __all__ = [
     "reserve",
     "settle",
     "settled_of",
+    "uncounted",
 ]
 
 RECEIPTS_OF_AN_ACT: Final = 2
@@ -74,7 +75,7 @@ class Budget:
 
     lines: Mapping[str, Line] = field(default_factory=dict)
     overrun: str | None = None
-    """The limited meter on which an act cost more than it had set aside."""
+    """The meter on which an act cost more than it had set aside: a limited one, or one of another currency than the limit's."""
     started_ms: int | None = None
     """When the run opened, on the clock of `now_ms`; None where it is not known."""
     currency: str | None = None
@@ -102,6 +103,11 @@ class Budget:
     def is_limited(self) -> bool:
         """Return whether any meter has a limit."""
         return any(line.limit is not None for line in self.lines.values())
+
+    def is_limited_on(self, meter: str) -> bool:
+        """Return whether a meter has a limit."""
+        line = self.lines.get(meter)
+        return line is not None and line.limit is not None
 
     def totals(self) -> tuple[CurrencyAmount, ...]:
         """Return what was spent, by meter in their order; meters counted otherwise and totals past 2^53-1 are left out."""
@@ -229,7 +235,8 @@ def settle(
     - `failed`: nothing was done, so all goes back but what is said to have been charged nevertheless.
     - `ambiguous`: all stays set aside, and no less than what is said; its place among acts at once is free.
 
-    A settle above what was set aside on a limited meter is an overrun of each budget that limits it.
+    A settle above what was set aside on a limited meter is an overrun of each budget that limits it, and one in another currency
+    of each budget that limits money.
     """
     meters = {**held, **settled}
     spent: dict[str, int] = {}
@@ -248,9 +255,20 @@ def settle(
             spent[meter] = before if known is None else known
         else:
             spent[meter] = (before if said == UNKNOWN else 0) if known is None else known
-    over = {meter for meter in meters if spent.get(meter, 0) + kept.get(meter, 0) > held.get(meter, 0)}
+    over = [meter for meter in sorted(meters) if spent.get(meter, 0) + kept.get(meter, 0) > held.get(meter, 0)]
     change = {meter: kept.get(meter, 0) - held.get(meter, 0) for meter in meters}
-    return tuple(_overrun(_moved(budget, change, spent), over) for budget in budgets), kept
+    return tuple(
+        _overrun(_moved(budget, change, spent), (*over, *uncounted(budget, settled))) for budget in budgets
+    ), kept
+
+
+def uncounted(budget: Budget, amounts: Draw) -> tuple[str, ...]:
+    """Return the money meters, in their order, of which an amount cannot be counted against the money limit of a budget."""
+    if budget.currency is None:
+        return ()
+    return tuple(
+        meter for meter in sorted(amounts) if amounts[meter] and is_money(meter) and not budget.is_limited_on(meter)
+    )
 
 
 def admit_child(budgets: Sequence[Budget], *, siblings: int, limits: Iterable[Limit]) -> Refused | None:
@@ -359,6 +377,7 @@ def _moved(budget: Budget, reserved: Mapping[str, int], spent: Mapping[str, int]
 
 def _overrun(budget: Budget, meters: Iterable[str]) -> Budget:
     for meter in meters:
-        if budget.overrun is None and budget.lines.get(meter, _FREE).limit is not None:
+        foreign = budget.currency is not None and is_money(meter)
+        if budget.overrun is None and (foreign or budget.is_limited_on(meter)):
             return replace(budget, overrun=meter)
     return budget

@@ -15,7 +15,7 @@ from typing import Final
 from ledger.canonical import MAX_INTEGER
 from ledger.members import Charge, Limit
 from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Resolution, Run, Step
-from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, is_edge
+from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, is_edge
 from ledger.rules.breach import Breach, Doubt, Finding
 from ledger.rules.budget import (
     Budget,
@@ -33,6 +33,7 @@ from ledger.rules.budget import (
     reserve,
     settle,
     settled_of,
+    uncounted,
 )
 from ledger.words import Basis, OutcomeStatus, Reason
 
@@ -244,12 +245,13 @@ class BudgetReplay:
         else:
             self._runs[run].held.discard(intent)
         self._put(run, after)
-        findings = [
+        findings: list[Finding] = [
             Breach("budget.overspent", index, f"{meter}: spent {line.spent + line.reserved}, limit {line.limit}")
             for old, new in zip(budgets, after, strict=True)
             for meter, line in new.lines.items()
             if line.limit is not None and _passes(line, old.lines[meter])
         ]
+        findings += _foreign(index, budgets, {**settled_of(usage), **settled})
         return [*findings, *_doubts(index, budgets, (each.meter for each in (*charges, *usage) if _is_open(each)))]
 
     def _close(self, index: int, run: Run) -> list[Finding]:
@@ -319,11 +321,6 @@ def _passes(line: Line, before: Line) -> bool:
     return total > (line.limit or 0) + line.grace and total > before.spent + before.reserved
 
 
-def _is_limited(budget: Budget, meter: str) -> bool:
-    line = budget.lines.get(meter)
-    return line is not None and line.limit is not None
-
-
 def _is_open(charge: Charge) -> bool:
     """Return whether a charge that somebody must pay here says that its amount is not known, or not how it is known."""
     return charge.payer is None and (charge.basis is Basis.UNKNOWN or charge.settled == UNKNOWN)
@@ -334,7 +331,16 @@ def _doubts(index: int, budgets: Sequence[Budget], meters: Iterable[str]) -> lis
     return [
         Doubt("budget.basis_unknown", index, f"{meter}: what it cost is not known")
         for meter in dict.fromkeys(meters)
-        if any(_is_limited(budget, meter) for budget in budgets)
+        if any(budget.is_limited_on(meter) for budget in budgets)
+    ]
+
+
+def _foreign(index: int, budgets: Sequence[Budget], amounts: Draw) -> list[Finding]:
+    """Return a breach for each amount that cannot be counted against a money limit."""
+    found = dict.fromkeys(meter for budget in budgets for meter in uncounted(budget, amounts))
+    return [
+        Breach("budget.unknown_price", index, f"{meter}: cost {amounts[meter]}, in no currency of the limit")
+        for meter in found
     ]
 
 

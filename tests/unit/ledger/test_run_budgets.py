@@ -290,3 +290,39 @@ def test_a_cost_that_is_not_known_is_settled_as_unknown_and_found_by_a_verifier(
     assert (rules(ledger).status, rules(ledger).code) == (
         ("ok", None) if known else ("not_checked", "budget.basis_unknown")
     )
+
+
+def test_a_cost_in_another_currency_is_refused_and_the_act_says_it_in_the_currency_of_the_limit(ledger):
+    with ledger.run("work", budget={"usd_micro": 100}) as run, run.call("ask", reserve={"usd_micro": 10}) as call:
+        call.use("eur_micro", 0)
+        with pytest.raises(BudgetError, match="got .eur_micro., expected usd_micro"):
+            call.use("eur_micro", 10**9)
+        call.use("usd_micro", 7)
+    assert [(each.meter, each.settled) for each in receipts(ledger, "outcome")[0].charges] == [
+        ("eur_micro", 0),
+        ("usd_micro", 7),
+    ]
+    assert rules(ledger).status == "ok"
+
+
+def test_an_act_whose_cost_was_said_in_another_currency_alone_is_of_unknown_cost(ledger):
+    with ledger.run("work", budget={"usd_micro": 100}) as run:
+        with pytest.raises(BudgetError), run.call("ask", reserve={"usd_micro": 10}) as call:
+            call.use("eur_micro", 1)
+        assert budget_of(ledger.reader, run.id).lines["usd_micro"].reserved == 10
+    (outcome,) = receipts(ledger, "outcome")
+    assert (outcome.status, outcome.charges[0].settled) == ("ambiguous", "unknown")
+    assert (rules(ledger).status, rules(ledger).code) == ("not_checked", "budget.basis_unknown")
+
+
+def test_a_cost_in_another_currency_that_is_settled_nevertheless_blocks_the_next_act(ledger):
+    with ledger.run("work", budget={"usd_micro": 100}) as run:
+        call = run.call("ask", reserve={"usd_micro": 10})
+        call.use("eur_micro", 1)  # before it is known what is limited
+        with call:
+            pass
+        with pytest.raises(Blocked) as blocked:
+            act(run, 0)
+    assert blocked.value.code == "budget.overrun"
+    verdict = verify_ledger([Segment(*each) for each in ledger.journal()], trust=None)
+    assert [check.code for check in verdict.checks if check.status == "failed"] == ["budget.unknown_price"]

@@ -266,3 +266,19 @@ def test_an_unknown_amount_in_usage_is_a_doubt_under_a_limit_unless_it_is_restat
         used = charges({"usd_micro": "unknown"}, "settled", Basis.REPORTED)
         chain.outcome(run, intent, {"usd_micro": 10}, usage=used, source=source)
         assert chain.codes() == codes
+
+
+@pytest.mark.parametrize("place", ["charges", "usage"])
+@pytest.mark.parametrize("amount", [0, 1, "unknown"])
+def test_a_cost_in_another_currency_is_a_breach_under_a_money_limit_only(place, amount):
+    for budget in ({"usd_micro": 100}, {"tool_calls": 9}):
+        chain = Chain()
+        run = chain.opening(budget)
+        intent = chain.intent(run, {"usd_micro": 0})
+        said = charges({"usd_micro": 0, "eur_micro": amount}, "settled", Basis.REPORTED)
+        chain.add(
+            Outcome, run=run, intent=intent, status="committed", duration_ms=0, children=(intent,), **{place: said}
+        )
+        spent(chain, run, {"usd_micro": 0})
+        broken = ["budget.unknown_price", *(["budget.act_after_overrun"] if place == "charges" else [])]
+        assert chain.codes() == (broken if amount and "usd_micro" in budget else [])
