@@ -36,7 +36,7 @@ from ledger.recorder import (
 )
 from ledger.refusals import Blocked, Happened, Waiting
 from ledger.resolving import Reconcile, Recorded, reconcile, recorded_result
-from ledger.rules.amounts import is_money, read_amounts
+from ledger.rules.amounts import is_edge, is_money, read_amounts
 from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
 from ledger.rules.errors import BudgetError
 from ledger.rules.template import Template
@@ -500,8 +500,11 @@ class Call(Scope):
         if status != OutcomeStatus.FAILED:
             return charges
         used = {charge.meter for charge in charges}
+        # An attempt of an edge is one, whatever came of it.
         released = (
-            Charge(meter=charge.meter, released=charge.reserved, basis=Basis.MEASURED)
+            Charge(meter=charge.meter, settled=charge.reserved, basis=Basis.MEASURED)
+            if is_edge(charge.meter)
+            else Charge(meter=charge.meter, released=charge.reserved, basis=Basis.MEASURED)
             for charge in self._proposal.reserved
             if charge.meter not in used and isinstance(charge.reserved, int)
         )

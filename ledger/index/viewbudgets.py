@@ -171,9 +171,10 @@ VIEWS: Final = (
             FROM ended AS e JOIN meters AS m ON m.ledger = e.ledger AND m.act_at = e.act_at
         )
         SELECT ledger, run, intent, meter, held::BIGINT AS held,
-               (CASE status WHEN 'committed' THEN coalesce(amount, kept)
-                            WHEN 'failed' THEN CASE WHEN amount_unknown THEN kept ELSE coalesce(amount, 0) END
-                            ELSE 0 END)::BIGINT AS spent,
+               (CASE WHEN status NOT IN ('committed', 'failed') THEN 0
+                     WHEN contains(meter, '->') AND regexp_full_match(meter, '[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}->[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}') THEN greatest(kept, coalesce(amount, 0))
+                     WHEN status = 'committed' OR amount_unknown THEN coalesce(amount, kept)
+                     ELSE coalesce(amount, 0) END)::BIGINT AS spent,
                (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE 0 END)::BIGINT AS reserved,
                amount_unknown OR (draw_unknown AND NOT amount_said AND status <> 'failed') AS unknown,
                status, (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE coalesce(amount, 0) END) > held AS overrun,

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from ledger.canonical import MAX_INTEGER
 from ledger.members import Charge, CurrencyAmount, Limit
-from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, is_money
+from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, is_edge, is_money
 from ledger.words import OutcomeStatus, Reason
 
 __all__ = [
@@ -234,6 +234,7 @@ def settle(
     - `committed`: what is said is spent; what is not said, or is unknown, costs what was set aside.
     - `failed`: nothing was done, so all goes back but what is said to have been charged nevertheless.
     - `ambiguous`: all stays set aside, and no less than what is said; its place among acts at once is free.
+    - An edge that was taken was taken, however the act ended: nothing of it goes back.
 
     A settle above what was set aside on a limited meter is an overrun of each budget that limits it, and one in another currency
     of each budget that limits money.
@@ -251,6 +252,8 @@ def settle(
             spent[meter] = before
         elif status is OutcomeStatus.AMBIGUOUS:
             kept[meter] = before if known is None else max(before, known)
+        elif is_edge(meter):
+            spent[meter] = max(before, known or 0)
         elif status is OutcomeStatus.COMMITTED:
             spent[meter] = before if known is None else known
         else:

@@ -66,6 +66,9 @@ class SlowBudget:
         for meter in self.limits:
             if spent.get(meter, 0) + now.get(meter, 0) > held.get(meter, 0):
                 self.overrun = True
+        for meter in meters:
+            if "->" in meter and status != "ambiguous":
+                spent[meter] = max(said.get(meter, 0), held.get(meter, 0))
         self.acts[act] = [status, now, spent]
 
 

@@ -69,6 +69,8 @@ def spends(lines):
                 spent = reserved = 0
                 if status == "ambiguous":
                     reserved = before if amount in (None, "unknown") else max(before, amount)
+                elif "->" in meter:
+                    spent = max(before, 0 if amount in (None, "unknown") else amount)
                 elif status == "committed":
                     spent = before if amount in (None, "unknown") else amount
                 elif amount == "unknown":

@@ -295,7 +295,7 @@ def test_a_cost_that_is_not_known_is_settled_as_unknown_and_found_by_a_verifier(
 def test_a_cost_in_another_currency_is_refused_and_the_act_says_it_in_the_currency_of_the_limit(ledger):
     with ledger.run("work", budget={"usd_micro": 100}) as run, run.call("ask", reserve={"usd_micro": 10}) as call:
         call.use("eur_micro", 0)
-        with pytest.raises(BudgetError, match="got .eur_micro., expected usd_micro"):
+        with pytest.raises(BudgetError, match=r"got .eur_micro., expected usd_micro"):
             call.use("eur_micro", 10**9)
         call.use("usd_micro", 7)
     assert [(each.meter, each.settled) for each in receipts(ledger, "outcome")[0].charges] == [
@@ -326,3 +326,18 @@ def test_a_cost_in_another_currency_that_is_settled_nevertheless_blocks_the_next
     assert blocked.value.code == "budget.overrun"
     verdict = verify_ledger([Segment(*each) for each in ledger.journal()], trust=None)
     assert [check.code for check in verdict.checks if check.status == "failed"] == ["budget.unknown_price"]
+
+
+def test_an_attempt_that_did_nothing_is_an_attempt(ledger):
+    ran = []
+    with ledger.run("work", budget={"build->build": 2}) as run:
+        for number in range(2):
+            ran.append(number)
+            with pytest.raises(NotExecuted), run.call("build", edge="build->build", effect_key="build:1"):
+                raise NotExecuted("declined")
+        with pytest.raises(Blocked) as blocked, run.call("build", edge="build->build", effect_key="build:1"):
+            ran.append(2)
+        assert budget_of(ledger.reader, run.id).lines["build->build"].spent == 2
+    assert (ran, blocked.value.refused.meter) == ([0, 1], "build->build")
+    assert [(each.settled, each.released) for each in receipts(ledger, "outcome")[0].charges] == [(1, None)]
+    assert rules(ledger).status == "ok"

@@ -282,3 +282,20 @@ def test_a_cost_in_another_currency_is_a_breach_under_a_money_limit_only(place, 
         spent(chain, run, {"usd_micro": 0})
         broken = ["budget.unknown_price", *(["budget.act_after_overrun"] if place == "charges" else [])]
         assert chain.codes() == (broken if amount and "usd_micro" in budget else [])
+
+
+@pytest.mark.parametrize("end", ["failed", "settled", "resolved"])
+def test_an_attempt_of_an_edge_counts_however_it_ended(end):
+    for limit, codes in ((2, []), (1, ["budget.attempts"])):
+        chain = Chain()
+        run = chain.opening({"fetch->fetch": limit})
+        for _ in range(2):
+            intent = chain.intent(run, {"fetch->fetch": 1})
+            if end == "failed":
+                chain.outcome(run, intent, status="failed", reason="act.not_executed")
+            elif end == "settled":
+                chain.outcome(run, intent, {"fetch->fetch": 0})
+            else:
+                chain.outcome(run, intent, status="ambiguous")
+                chain.resolution(intent, "did_not_happen")
+        assert chain.codes() == codes
