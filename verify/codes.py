@@ -120,7 +120,7 @@ _TABLE: Final = (
     Code("budget.attempts", 6, "An edge was taken more often than its limit allows."),
     Code("budget.structure", 6, "More receipts, child runs, levels or acts at once than a limit allows."),
     Code("budget.widened", 6, "A child run's limit is wider than that of a run above it."),
-    Code("budget.contradicted", 6, "A refusal or a close gives amounts that are not those of the receipts before it."),
+    Code("budget.contradicted", 6, "A refusal or a close gives amounts that are not those of the receipts before it, or an act used more than it settles."),
     Code("policy.breach", 6, "An act was admitted that the policy in force forbids."),
     Code("policy.other", 6, "An act was decided under another policy than the one its run was opened under."),
     Code("policy.widened", 6, "A run goes on, or a child run starts, under a policy that allows more than the one before."),

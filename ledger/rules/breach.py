@@ -43,7 +43,7 @@ BREACH_CODES: Final = {
     "budget.attempts": "An edge was taken more often than its limit allows.",
     "budget.structure": "More receipts, child runs, levels or acts at once than a limit allows.",
     "budget.widened": "A child run's limit is wider than that of a run above it.",
-    "budget.contradicted": "A refusal or a close gives amounts that are not those of the receipts before it.",
+    "budget.contradicted": "A refusal or a close gives amounts that are not those of the receipts before it, or an act used more than it settles.",
     "policy.breach": "An act was admitted that the policy in force forbids.",
     "policy.other": "An act was decided under another policy than the one its run was opened under.",
     "policy.widened": "A run goes on, or a child run starts, under a policy that allows more than the one before.",

@@ -251,6 +251,11 @@ class BudgetReplay:
             for meter, line in new.lines.items()
             if line.limit is not None and _passes(line, old.lines[meter])
         ]
+        findings += [
+            _contradicted(index, meter, f"settled {counted}, used", used)
+            for meter, counted, used in _beyond(held, status, charges, usage)
+            if any(budget.is_limited_on(meter) for budget in budgets)
+        ]
         findings += _foreign(index, budgets, {**settled_of(usage), **settled})
         return [*findings, *_doubts(index, budgets, (each.meter for each in (*charges, *usage) if _is_open(each)))]
 
@@ -342,6 +347,32 @@ def _foreign(index: int, budgets: Sequence[Budget], amounts: Draw) -> list[Findi
         Breach("budget.unknown_price", index, f"{meter}: cost {amounts[meter]}, in no currency of the limit")
         for meter in found
     ]
+
+
+def _beyond(
+    held: Hold, status: OutcomeStatus, charges: Sequence[Charge], usage: Sequence[Charge]
+) -> list[tuple[str, int, int]]:
+    """Return each meter of which more was used than counts for the act: the meter, what counts, and what was used."""
+    used: dict[str, int] = {}
+    for each in usage:
+        if each.payer is None and isinstance(each.settled, int):
+            used[each.meter] = min(used.get(each.meter, 0) + each.settled, MAX_INTEGER)
+    settled, found = settled_of(charges), []
+    for meter, amount in used.items():
+        said = settled.get(meter)
+        kept = held.get(meter, 0)
+        counted = said if isinstance(said, int) else 0 if said is None and status is OutcomeStatus.FAILED else kept
+        if status is OutcomeStatus.AMBIGUOUS:
+            counted = max(counted, kept)
+        # What others pay counts against nothing, and is said.
+        counted += sum(
+            each.settled
+            for each in charges
+            if each.payer is not None and each.meter == meter and isinstance(each.settled, int)
+        )
+        if amount > counted:
+            found.append((meter, counted, amount))
+    return found
 
 
 def _usage(outcome: Outcome) -> tuple[Charge, ...]:

@@ -15,7 +15,7 @@ from reference import slow_spend
 from reference.build import Builder
 from reference.indexed import session_of
 
-METERS = ("tool_calls", "usd_micro", "requests")
+METERS = ("tool_calls", "usd_micro", "requests", "a->b")
 AMOUNT = st.one_of(st.integers(0, 9), st.just("unknown"))
 
 

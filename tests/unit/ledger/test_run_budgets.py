@@ -341,3 +341,23 @@ def test_an_attempt_that_did_nothing_is_an_attempt(ledger):
     assert (ran, blocked.value.refused.meter) == ([0, 1], "build->build")
     assert [(each.settled, each.released) for each in receipts(ledger, "outcome")[0].charges] == [(1, None)]
     assert rules(ledger).status == "ok"
+
+
+def fail(run, used, error):
+    with run.call("ask", reserve={"usd_micro": 10}) as call:
+        call.use("usd_micro", used)
+        raise error
+
+
+def test_what_the_recorder_says_was_used_is_what_it_settles(ledger):
+    with ledger.run("work", budget={"usd_micro": 1_000, "prompt_tokens": 100, "seconds": 60}) as run:
+        with run.call("ask", reserve={"usd_micro": 10, "requests": 2}) as call:
+            for meter, amount in (("usd_micro", 3), ("usd_micro", 4), ("prompt_tokens", 0), ("requests", 1)):
+                call.use(meter, amount)
+            call.use("duration_ms", 10**9)
+            call.use("cached_tokens", 10**9)
+        with pytest.raises(NotExecuted):
+            fail(run, 10, NotExecuted("after the price was paid"))
+        with pytest.raises(OSError, match="timeout"):
+            fail(run, 5, OSError("timeout"))
+    assert rules(ledger).status == "ok"

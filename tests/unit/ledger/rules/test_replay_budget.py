@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledger.members import CurrencyAmount, Source
+from ledger.members import Charge, CurrencyAmount, Source
 from ledger.receipt import Intent, Outcome, Resolution
 from ledger.rules.breach import BREACH_CODES, DOUBT_CODES
 from ledger.words import Basis
@@ -299,3 +299,33 @@ def test_an_attempt_of_an_edge_counts_however_it_ended(end):
                 chain.outcome(run, intent, status="ambiguous")
                 chain.resolution(intent, "did_not_happen")
         assert chain.codes() == codes
+
+
+@pytest.mark.parametrize(
+    ("settled", "status", "counted"),
+    [({"usd_micro": 5}, "committed", 5), (None, "committed", 10), ({"usd_micro": 5}, "ambiguous", 10),
+     (None, "failed", 0), ({"usd_micro": 7}, "failed", 7)],
+)  # fmt: skip
+def test_more_usage_of_a_limited_meter_than_the_act_settles_is_a_contradiction(settled, status, counted):
+    for budget, used, codes in (
+        ({"usd_micro": 100}, counted, []),
+        ({"usd_micro": 100}, counted + 1, ["budget.contradicted"]),
+        ({"usd_micro": 100}, 1_000_000_000, ["budget.contradicted"]),
+        ({"tool_calls": 9}, 1_000_000_000, []),
+    ):
+        chain = Chain()
+        run = chain.opening(budget)
+        intent = chain.intent(run, {"usd_micro": 10})
+        proof = {"reason": "act.not_executed"} if status == "failed" else {}
+        usage = charges({"usd_micro": used}, "settled", Basis.REPORTED)
+        chain.outcome(run, intent, settled, status, usage=usage, **proof)
+        assert chain.codes() == codes
+
+
+def test_usage_of_measured_meters_and_what_others_pay_is_no_contradiction():
+    chain = Chain()
+    run = chain.opening({"usd_micro": 100, "duration_ms": 5})
+    paid = Charge(meter="usd_micro", settled=1_000, payer="ada", basis=Basis.REPORTED)
+    for usage in (charges({"duration_ms": 9}, "settled", Basis.MEASURED), (paid,)):
+        chain.outcome(run, chain.intent(run, {"usd_micro": 10}), {"usd_micro": 10}, usage=usage)
+    assert chain.codes() == []
