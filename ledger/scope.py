@@ -36,7 +36,7 @@ from ledger.recorder import (
 )
 from ledger.refusals import Blocked, Happened, Waiting
 from ledger.resolving import Reconcile, Recorded, reconcile, recorded_result
-from ledger.rules.amounts import is_edge, is_money, read_amounts
+from ledger.rules.amounts import is_edge, is_money, read_amounts, refuse_meter
 from ledger.rules.effect import DEFAULT_LEASE_MS, PROOFS_OF_NOTHING, idempotency_token
 from ledger.rules.errors import BudgetError
 from ledger.rules.template import Template
@@ -200,7 +200,10 @@ class Scope:
             roles = None if ask is None else tuple(_NAME.validate_python(each) for each in ask)
         except ValidationError as error:
             raise explain("call", error) from error
-        reserved = charges_of(read_amounts({**(reserve or {}), **({edge: 1} if edge is not None else {})}))
+        if edge is not None and (type(edge) is not str or not is_edge(edge)):
+            raise BudgetError(f"call: got edge {clip(edge)}, expected from->to", code="budget.unknown_meter")
+        draw = read_amounts({} if reserve is None else reserve)
+        reserved = charges_of(draw if edge is None else {**draw, edge: 1})
         artifacts: tuple[Artifact, ...] = ()
         if kept is not None:
             # Last: arguments of a call that is refused are kept nowhere.
@@ -422,12 +425,13 @@ class Call(Scope):
         """Record what the act used: a meter with its unit in the name, such as `prompt_tokens` or `usd_micro`.
 
         Raises:
-            ArgumentsError: a meter, an amount or a basis outside its form, or too many of them.
-            BudgetError: an amount of another currency under a money limit. It is not recorded; unless the act then says what it
-                cost in the currency of the limit, it is settled as unknown.
+            ArgumentsError: an amount or a basis outside its form, or too many of them.
+            BudgetError: an unknown meter, one that is counted by itself, or an amount of another currency under a money limit.
+                Nothing is recorded of it; unless the act then says what it cost in the limit's currency, that is unknown.
         """
         if basis not in set(Basis):
             raise ArgumentsError(f"usage: got basis {clip(basis)}, expected measured, reported, quoted or unknown")
+        refuse_meter(meter)
         if len(self._usage) >= MAX_USAGE:
             raise ArgumentsError(f"usage: got more than {MAX_USAGE}", hint="add up what is of one meter")
         try:

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from ledger.canonical import MAX_INTEGER
 from ledger.envelope import parse_envelope
+from ledger.errors import clip
 from ledger.facts import read_facts
 from ledger.line import parse_entry_line, print_entry_line
 from ledger.members import Charge, CurrencyAmount, Limit
@@ -43,14 +44,23 @@ def limits_of(limits: Iterable[Limit], budget: Mapping[str, int | str] | None) -
     """Return the limits of a run: those given as such, and those of a mapping such as `{"usd": "0.50", "tool_calls": 60}`.
 
     Raises:
-        BudgetError: an amount that is no integer or decimal text, an unknown or repeated meter, two currencies.
+        BudgetError: another container, an amount that is no integer or decimal text, an unknown or repeated meter, two currencies.
     """
+    if budget is not None and not isinstance(budget, Mapping):
+        raise BudgetError(f"budget: got {clip(budget)}, expected a mapping of meters and amounts")
+    try:
+        found = tuple(limits)
+    except TypeError as error:
+        raise BudgetError(f"limits: got {clip(limits)}, expected a list of them") from error
+    for each in found:
+        if not isinstance(each, Limit):
+            raise BudgetError(f"limits: got {clip(each)}, expected a Limit", hint='or budget={"usd": "0.50"}')
     words = []
     for name, amount in (budget or {}).items():
         if type(amount) is not int and type(amount) is not str:
             raise BudgetError(f"budget: {name!r}: got {amount!r}, expected an integer or decimal text such as '0.05'")
         words.append(f"{name}={amount}")
-    found = (*limits, *parse_budget(words))
+    found = (*found, *parse_budget(words))
     refuse_limits(found)
     return found
 

@@ -34,6 +34,7 @@ __all__ = [
     "read_amounts",
     "read_budget",
     "refuse_limits",
+    "refuse_meter",
 ]
 
 UNKNOWN: Final = "unknown"
@@ -128,6 +129,8 @@ def read_amounts(amounts: Mapping[str, object]) -> Draw:
     Raises:
         BudgetError: an unknown or repeated meter, a float, a boolean, a negative or too large amount.
     """
+    if not isinstance(amounts, Mapping):
+        raise BudgetError(f"charge: got {clip(amounts)}, expected a mapping of meters and amounts")
     draw: dict[str, int | str] = {}
     for name, amount in amounts.items():
         meter, units = _meter_of(name)
@@ -141,6 +144,18 @@ def read_amounts(amounts: Mapping[str, object]) -> Draw:
             expected = "an integer" if units == (1, 0) else "decimal text such as '0.05'"
             raise BudgetError(f"charge: {clip(name)}: got {clip(amount)}, expected {expected} or 'unknown'")
     return draw
+
+
+def refuse_meter(meter: str) -> None:
+    """Raise unless something can be said to have been used of a meter.
+
+    Raises:
+        BudgetError: an unknown meter, or one that is counted from the receipts themselves.
+    """
+    if type(meter) is not str or not (meter in METERS or is_money(meter) or is_edge(meter)):
+        raise _unknown_meter(meter)
+    if meter in COUNTED_METERS:
+        raise BudgetError(f"usage: got {clip(meter)}, expected a meter that is not counted by itself")
 
 
 def refuse_limits(limits: Iterable[Limit]) -> None:
@@ -207,6 +222,8 @@ def _parse_limit(text: str) -> Limit:
 
 def _meter_of(name: str) -> tuple[str, tuple[int, int]]:
     """Return the meter of a word, how many of its units one is, and how many decimals it may have."""
+    if type(name) is not str:
+        raise _unknown_meter(name)
     if name in _SCALES:
         meter, scale, decimals = _SCALES[name]
         return meter, (scale, decimals)

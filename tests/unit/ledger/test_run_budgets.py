@@ -361,3 +361,38 @@ def test_what_the_recorder_says_was_used_is_what_it_settles(ledger):
         with pytest.raises(OSError, match="timeout"):
             fail(run, 5, OSError("timeout"))
     assert rules(ledger).status == "ok"
+
+
+@pytest.mark.parametrize("meter", ["zz", "prompt_token", "usd", "receipts", "concurrency", "a->", 5, None])
+def test_a_meter_that_nothing_can_be_used_of_is_refused_by_name_and_not_recorded(ledger, meter):
+    with ledger.run("work", budget={"prompt_tokens": 9}) as run, run.call("ask") as call:
+        with pytest.raises(BudgetError, match=str(meter)):
+            call.use(meter, 1)
+        call.use("prompt_tokens", 1)
+    assert [each.meter for each in receipts(ledger, "outcome")[0].usage] == ["prompt_tokens"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"budget": "usd=1"}, {"budget": ""}, {"budget": ["usd"]}, {"budget": {1: 1}}, {"limits": (1,)}, {"limits": 5}],
+)
+def test_limits_in_another_container_are_refused_before_anything_is_recorded(ledger, given):
+    before = ledger.head().size
+    with pytest.raises(BudgetError):
+        ledger.run("work", **given)
+    with ledger.run("work", limits=[Limit(meter="tool_calls", limit=1)], budget={"usd": "1"}):
+        assert ledger.head().size == before + 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"reserve": "usd=1"}, {"reserve": ""}, {"reserve": [1]}, {"reserve": {1: 1}}, {"edge": 5}, {"edge": "usd_micro"}],
+)
+def test_amounts_in_another_container_are_refused_before_anything_is_recorded(ledger, given):
+    with ledger.run("work", budget={"usd_micro": 10}) as run:
+        before = ledger.head().size
+        with pytest.raises(BudgetError):
+            run.call("ask", **given)
+        assert ledger.head().size == before
+        with run.call("ask", reserve={"usd_micro": 1}, edge="a->b"):
+            assert ledger.head().size == before + 1

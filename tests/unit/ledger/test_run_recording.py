@@ -478,11 +478,11 @@ def test_a_name_outside_its_form_is_refused_at_once(ledger: Ledger, name: str) -
 def test_what_an_outcome_cannot_hold_is_refused_while_the_act_still_runs(ledger: Ledger) -> None:
     with ledger.run("work") as run, run.call("act") as call:
         for number in range(100):
-            call.use(f"meter_{number}", 1)
+            call.use(f"a->{number}", 1)
         for wrong in (
-            lambda: call.use("one_more", 1),
-            lambda: call.use("m", -1),
-            lambda: call.use("m", 1, basis="guessed"),
+            lambda: call.use("requests", 1),
+            lambda: call.use("requests", -1),
+            lambda: call.use("requests", 1, basis="guessed"),
             lambda: call.end("done"),  # type: ignore[arg-type]
             lambda: call.end(OutcomeStatus.FAILED, exit_code=256),
             lambda: call.end(OutcomeStatus.FAILED, signal=0),
