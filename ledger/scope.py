@@ -457,6 +457,8 @@ class Call(Scope):
     ) -> None:
         """Say how the act ended, for adapters that know it better than an exception would.
 
+        `failed` without a reason that proves that nothing was done is recorded as `ambiguous`.
+
         Raises:
             ArgumentsError: a word or a number that an outcome cannot hold.
         """
@@ -520,8 +522,8 @@ class Call(Scope):
         recorder, children = self._recorder, self._take_children()
         duration_ms = monotonic_ms() - self._started_ms
         status, reason = self._ended or _ending(kind)
-        if self._admitted.effect is not None and status == OutcomeStatus.FAILED and reason not in PROOFS_OF_NOTHING:
-            # Without proof that nothing was done, an effect may have happened.
+        if status == OutcomeStatus.FAILED and reason not in PROOFS_OF_NOTHING:
+            # Without proof that nothing was done, it may have been.
             status = OutcomeStatus.AMBIGUOUS
         artifacts = list(self._artifacts)
         if self._result is not None:

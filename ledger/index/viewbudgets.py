@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from ledger.index.acts import CHARGES
-from ledger.index.columns import Column, View
+from ledger.index.columns import Column, View, literal
 from ledger.index.record import DIGEST, INDEX, LEDGER, RECEIPT, RECORDED_AT, RUN, UTC
 from ledger.index.viewruns import ACTOR
+from ledger.rules.amounts import EDGE
+from ledger.rules.effect import PROOFS_OF_NOTHING
 
 __all__ = ["VIEWS"]
 
+_EDGE: Final = literal(EDGE.pattern)
+_PROOFS: Final = ", ".join(literal(each) for each in sorted(PROOFS_OF_NOTHING))
 _METER: Final = Column("meter", "VARCHAR", "What is counted, with its unit in its name.", "meter")
 
 _NEAR: Final = 8
@@ -117,7 +121,9 @@ VIEWS: Final = (
         f"""
         WITH ended AS (
             SELECT i.ledger, i."index" AS began, i.run, i.receipt AS intent, i.recorded_at, o."index" AS outcome_at, o.receipt AS outcome,
-                   coalesce(o."index", i."index") AS act_at, o.status AS first, v."index" AS resolution_at, v.receipt AS resolution, v.happened
+                   coalesce(o."index", i."index") AS act_at, o.status AS first,
+                   o.status = 'failed' AND coalesce(o.reason, '') NOT IN ({_PROOFS}) AS unproven,
+                   v."index" AS resolution_at, v.receipt AS resolution, v.happened
             FROM stored.intents AS i
             LEFT JOIN stored.outcomes AS o ON o.ledger = i.ledger AND o.intent = i.receipt
             LEFT JOIN (
@@ -172,11 +178,11 @@ VIEWS: Final = (
         )
         SELECT ledger, run, intent, meter, held::BIGINT AS held,
                (CASE WHEN status NOT IN ('committed', 'failed') THEN 0
-                     WHEN contains(meter, '->') AND regexp_full_match(meter, '[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}->[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}') THEN greatest(kept, coalesce(amount, 0))
-                     WHEN status = 'committed' OR amount_unknown THEN coalesce(amount, kept)
+                     WHEN contains(meter, '->') AND regexp_full_match(meter, {_EDGE}) THEN greatest(kept, coalesce(amount, 0))
+                     WHEN status = 'committed' OR amount_unknown OR (unproven AND happened IS NULL) THEN coalesce(amount, kept)
                      ELSE coalesce(amount, 0) END)::BIGINT AS spent,
                (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE 0 END)::BIGINT AS reserved,
-               amount_unknown OR (draw_unknown AND NOT amount_said AND status <> 'failed') AS unknown,
+               amount_unknown OR (draw_unknown AND NOT amount_said AND (status <> 'failed' OR (unproven AND happened IS NULL))) AS unknown,
                status, (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE coalesce(amount, 0) END) > held AS overrun,
                coalesce(resolution, outcome, intent) AS receipt, recorded_at
         FROM kept WHERE meter NOT IN ('receipts', 'concurrency')

@@ -24,6 +24,7 @@ from ledger.rules.errors import BudgetError
 __all__ = [
     "COUNTED_METERS",
     "DURATION",
+    "EDGE",
     "METERS",
     "UNKNOWN",
     "Draw",
@@ -75,7 +76,7 @@ _SCALES: Final = {
     "hours": (DURATION, 3_600_000, 0),
 } | {code: (f"{code}_micro", 1_000_000, 6) for code in _CURRENCIES}
 """Word for people -> meter, units in one, decimals at most."""
-_EDGE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}->[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+EDGE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}->[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DECIMAL = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?")
 _SPAN = re.compile(r"([1-9][0-9]*)(ms|s|m|h|d)")
 _MOST_DIGITS: Final = len(str(MAX_INTEGER))
@@ -88,7 +89,7 @@ def is_money(meter: str) -> bool:
 
 def is_edge(meter: str) -> bool:
     """Return whether a meter counts how often an edge `from->to` is taken."""
-    return "->" in meter and _EDGE.fullmatch(meter) is not None
+    return "->" in meter and EDGE.fullmatch(meter) is not None
 
 
 def parse_budget(words: Iterable[str]) -> tuple[Limit, ...]:

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from ledger.canonical import MAX_INTEGER
 from ledger.members import Charge, CurrencyAmount, Limit
 from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, is_edge, is_money
+from ledger.rules.effect import PROOFS_OF_NOTHING
 from ledger.words import OutcomeStatus, Reason
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "reserve",
     "settle",
     "settled_of",
+    "settles_as",
     "uncounted",
 ]
 
@@ -263,6 +265,12 @@ def settle(
     return tuple(
         _overrun(_moved(budget, change, spent), (*over, *uncounted(budget, settled))) for budget in budgets
     ), kept
+
+
+def settles_as(status: OutcomeStatus, reason: Reason | None) -> OutcomeStatus:
+    """Return how an outcome settles: one that is called failed without proof that nothing was done as if it had been done."""
+    unproven = status is OutcomeStatus.FAILED and reason not in PROOFS_OF_NOTHING
+    return OutcomeStatus.COMMITTED if unproven else status
 
 
 def uncounted(budget: Budget, amounts: Draw) -> tuple[str, ...]:

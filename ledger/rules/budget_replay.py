@@ -33,6 +33,7 @@ from ledger.rules.budget import (
     reserve,
     settle,
     settled_of,
+    settles_as,
     uncounted,
 )
 from ledger.words import Basis, OutcomeStatus, Reason
@@ -212,7 +213,8 @@ class BudgetReplay:
             found.longest_ms = max(found.longest_ms, outcome.duration_ms)
         if outcome.intent not in self._holds:
             return []
-        return self._settle(index, outcome.intent, outcome.status, outcome.charges, _usage(outcome))
+        status = settles_as(outcome.status, outcome.reason)
+        return self._settle(index, outcome.intent, status, outcome.charges, _usage(outcome))
 
     def _refuse(self, index: int, decision: Decision) -> list[Finding]:
         """Return what speaks against the amounts that a refusal gives: some budget above it has them."""

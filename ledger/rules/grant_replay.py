@@ -15,7 +15,7 @@ from ledger.members import Act
 from ledger.receipt import Approval, Decision, Grant, Intent, Opening, Outcome, Receipt, Resolution, Run
 from ledger.rules.amounts import UNKNOWN, Draw
 from ledger.rules.breach import Breach, Doubt, Finding
-from ledger.rules.budget import draw_of, settled_of
+from ledger.rules.budget import draw_of, settled_of, settles_as
 from ledger.rules.delegation import check_delegation
 from ledger.rules.errors import GrantError
 from ledger.rules.grant import Grant as Given
@@ -141,7 +141,8 @@ class GrantReplay:
             case Intent():
                 return self._intend(index, id_, receipt, now)
             case Outcome():
-                return self._end(index, receipt.intent, receipt.status, settled_of(receipt.charges))
+                status = settles_as(receipt.status, receipt.reason)
+                return self._end(index, receipt.intent, status, settled_of(receipt.charges))
             case Resolution():
                 happened = receipt.happened == "happened"
                 status = OutcomeStatus.COMMITTED if happened else OutcomeStatus.FAILED

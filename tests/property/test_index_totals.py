@@ -56,7 +56,9 @@ def ledgers(draw):
             intents.append(ledger.intent(**_given("reserved", draw(charges("reserved", "quoted")))))
             if step == "call":
                 status = draw(st.sampled_from(["committed", "failed", "ambiguous"]))
-                ledger.outcome(intents[-1], status=status, **_given("charges", draw(charges("settled"))))
+                reason = draw(st.sampled_from([None, "act.not_executed", "act.exception"]))
+                said = _given("charges", draw(charges("settled"))) | _given("reason", reason)
+                ledger.outcome(intents[-1], status=status, **said)
         elif step == "resolve" and intents:
             happened = draw(st.sampled_from(["happened", "did_not_happen"]))
             ledger.resolution(

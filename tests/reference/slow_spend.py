@@ -9,6 +9,9 @@ import json
 from collections import defaultdict
 
 
+PROOFS = ("act.not_executed", "command.not_found", "command.not_executable")
+
+
 def receipts_of(lines):
     """Yield (receipt id, receipt) of each entry line."""
     for line in lines:
@@ -61,6 +64,8 @@ def spends(lines):
             if act is None or not act["open"]:
                 continue
             status = receipt.get("status") or {"happened": "committed", "did_not_happen": "failed"}[receipt["happened"]]
+            if kind == "outcome" and status == "failed" and receipt.get("reason") not in PROOFS:
+                status = "committed"
             amounts = said(receipt.get("charges", ()))
             run = next(row[0] for (i, _), row in found.items() if i == receipt["intent"])
             act["open"] = status == "ambiguous"

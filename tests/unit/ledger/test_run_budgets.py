@@ -396,3 +396,25 @@ def test_amounts_in_another_container_are_refused_before_anything_is_recorded(le
         assert ledger.head().size == before
         with run.call("ask", reserve={"usd_micro": 1}, edge="a->b"):
             assert ledger.head().size == before + 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "ran"),
+    [(None, "ambiguous", 1), ("act.exception", "ambiguous", 1), ("act.not_executed", "failed", 3)],
+)
+def test_an_act_that_is_called_failed_gives_back_nothing_without_proof(ledger, reason, status, ran):
+    done = []
+
+    def pay(number):
+        with run.call("pay", reserve={"usd_micro": 100}) as call:
+            done.append(number)
+            call.end("failed", reason=reason)
+
+    with ledger.run("work", budget={"usd_micro": 100}) as run:
+        for number in range(ran):
+            pay(number)
+        if ran == 1:
+            with pytest.raises(Blocked, match="reserved 100, limit 100"):
+                pay(ran)
+    assert (len(done), receipts(ledger, "outcome")[0].status) == (ran, status)
+    assert rules(ledger).status == "ok"

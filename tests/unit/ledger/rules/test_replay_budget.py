@@ -329,3 +329,23 @@ def test_usage_of_measured_meters_and_what_others_pay_is_no_contradiction():
     for usage in (charges({"duration_ms": 9}, "settled", Basis.MEASURED), (paid,)):
         chain.outcome(run, chain.intent(run, {"usd_micro": 10}), {"usd_micro": 10}, usage=usage)
     assert chain.codes() == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "effect", "codes"),
+    [
+        ("act.not_executed", None, []),
+        ("command.not_found", None, []),
+        ("act.exception", None, ["budget.overspent"]),
+        (None, None, ["budget.overspent"]),
+        ("act.not_executed", ("pay:1", 1), []),
+        (None, ("pay:1", 1), ["effect.unproven_failure", "budget.overspent"]),
+    ],
+)
+def test_a_failure_gives_back_what_it_proves_that_it_did_not_spend(reason, effect, codes):
+    chain = Chain()
+    run = chain.opening({"usd_micro": 100})
+    intent = chain.intent(run, {"usd_micro": 60}, effect=effect)
+    chain.outcome(run, intent, status="failed", reason=reason)
+    spent(chain, run, {"usd_micro": 60})
+    assert sorted(chain.codes()) == sorted(codes)
