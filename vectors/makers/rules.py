@@ -50,6 +50,7 @@ def make() -> File:
     _standing(rule)
     _effects(rule)
     _settling(rule)
+    _costs_said(rule)
     return out
 
 
@@ -620,3 +621,49 @@ def _settling(rule) -> None:
         book.close(book.outcome(intent, status="ambiguous"))
 
     rule("resolved-under-way", "A resolution of an effect that is under way.", under_way, "effect.resolved_settled")
+
+
+def _costs_said(rule) -> None:
+    def costs(basis: str = "reported", **used: Any) -> Callable[[Book], None]:
+        def build(book: Book) -> None:
+            book.opening(limits=limit(USD, 100))
+            said = {name: [{"meter": each[0], "settled": each[1], "basis": basis}] for name, each in used.items()}
+            book.close(book.outcome(book.intent(reserved=reserved(10)), status="committed", **said))
+
+        return build
+
+    foreign, unknown = "budget.unknown_price", "budget.basis_unknown"
+    rule("basis-known", "It cost 5, as somebody reports.", costs(charges=(USD, 5)))
+    rule(
+        "basis-unknown", "It cost 5, and nobody says how that is known.", costs("unknown", charges=(USD, 5)), unknown, 3
+    )
+    rule("usage-unknown", "What was used of a limited meter is not known.", costs(usage=(USD, "unknown")), unknown, 3)
+    rule("foreign-zero", "It cost nothing in another currency than the limit.", costs(charges=("eur_micro", 0)))
+    rule("foreign-cost", "It cost a millionth in another currency.", costs(charges=("eur_micro", 1)), foreign)
+    rule("foreign-usage", "A millionth in another currency was used.", costs(usage=("eur_micro", 1)), foreign)
+    rule("usage-settled", "As much was used as is settled.", costs(charges=(USD, 5), usage=(USD, 5)))
+    rule(
+        "usage-beyond", "More was used than is settled.", costs(charges=(USD, 5), usage=(USD, 6)), "budget.contradicted"
+    )
+
+    def fails(edge_limit: int, reason: str, second: int) -> Callable[[Book], None]:
+        def build(book: Book) -> None:
+            book.opening(limits=[*limit(USD, 100), *limit("plan->build", edge_limit)])
+            ends = []
+            for cost in (60, second):
+                held = [*reserved(cost), *reserved(1, "plan->build")]
+                ends.append(book.outcome(book.intent(reserved=held), status="failed", reason=reason))
+            book.close(*ends)
+
+        return build
+
+    proof = "act.not_executed"
+    rule("edge-failed-kept", "Two attempts that did nothing, of two.", fails(2, proof, 60))
+    rule("edge-failed-passed", "Two attempts that did nothing, of one.", fails(1, proof, 60), "budget.attempts")
+    rule("failed-unproven-kept", "What an exception left costs what was set aside.", fails(2, "act.exception", 40))
+    rule(
+        "failed-unproven-passed",
+        "It is no proof that nothing was spent.",
+        fails(2, "act.exception", 41),
+        "budget.overspent",
+    )
