@@ -395,7 +395,7 @@ class Call(Scope):
         self._parent = parent
         self._usage: list[Charge] = []
         self._uncounted: str | None = None
-        """The money meter that is limited, once an amount of another currency was refused."""
+        """The money meter that is limited, once an amount of another currency was refused and until one of its own is said."""
         self._result: tuple[bytes, str] | None = None
         self._ended: tuple[OutcomeStatus, Reason | None] | None = None
         self._exit_code: int | None = None
@@ -446,6 +446,8 @@ class Call(Scope):
                 code="budget.mixed_currency",
             )
         self._usage.append(charge)
+        if meter == self._uncounted:
+            self._uncounted = None
 
     def end(
         self,
@@ -500,7 +502,7 @@ class Call(Scope):
     def _charges(self, status: OutcomeStatus) -> tuple[Charge, ...]:
         """Return what the act cost: what was used of meters that are limited or were set aside, and what is released."""
         usage = list(self._usage)
-        if self._uncounted is not None and all(charge.meter != self._uncounted for charge in usage):
+        if self._uncounted is not None:
             usage.append(Charge(meter=self._uncounted, settled="unknown", basis=Basis.UNKNOWN))
         charges = charges_used(usage, self._proposal.reserved, self._admitted.limited)
         if status != OutcomeStatus.FAILED:

@@ -10,7 +10,12 @@ amounts = st.integers(0, 6)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("act"), st.integers(0, 1), amounts),
-        st.tuples(st.just("end"), st.integers(0, 9), st.sampled_from(["committed", "failed", "ambiguous"]), amounts),
+        st.tuples(
+            st.just("end"),
+            st.integers(0, 9),
+            st.sampled_from(["committed", "failed", "unproven", "ambiguous"]),
+            amounts,
+        ),
         st.tuples(st.just("resolve"), st.integers(0, 9), st.sampled_from(["happened", "did_not_happen"]), amounts),
     ),
     max_size=25,
@@ -60,8 +65,10 @@ def test_the_first_breach_is_where_the_model_says(limit, inner, calls, plan):
         intent, run, drawn, numbers, _ = act
         amount = {"usd_micro": step[3]}
         if step[0] == "end":
-            act[4] = step[2]
-            chain.outcome(run, intent, amount, step[2])
+            # What is called failed without proof settles as if it had been done.
+            act[4] = "committed" if step[2] == "unproven" else step[2]
+            reason = {"failed": "act.not_executed", "unproven": "act.exception"}.get(step[2])
+            chain.outcome(run, intent, amount, "failed" if step[2] == "unproven" else step[2], reason=reason)
         else:
             act[4] = "committed" if step[2] == "happened" else "failed"
             chain.resolution(intent, step[2], amount)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
-
 PROOFS = ("act.not_executed", "command.not_found", "command.not_executable")
 
 

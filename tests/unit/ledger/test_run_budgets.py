@@ -305,10 +305,16 @@ def test_a_cost_in_another_currency_is_refused_and_the_act_says_it_in_the_curren
     assert rules(ledger).status == "ok"
 
 
-def test_an_act_whose_cost_was_said_in_another_currency_alone_is_of_unknown_cost(ledger):
-    with ledger.run("work", budget={"usd_micro": 100}) as run:
-        with pytest.raises(BudgetError), run.call("ask", reserve={"usd_micro": 10}) as call:
+@pytest.mark.parametrize("before", [0, 5])
+def test_an_act_whose_cost_was_said_last_in_another_currency_is_of_unknown_cost(ledger, before):
+    def pay():
+        with run.call("ask", reserve={"usd_micro": 10}) as call:
+            call.use("usd_micro", before)
             call.use("eur_micro", 1)
+
+    with ledger.run("work", budget={"usd_micro": 100}) as run:
+        with pytest.raises(BudgetError):
+            pay()
         assert budget_of(ledger.reader, run.id).lines["usd_micro"].reserved == 10
     (outcome,) = receipts(ledger, "outcome")
     assert (outcome.status, outcome.charges[0].settled) == ("ambiguous", "unknown")
