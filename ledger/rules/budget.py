@@ -241,29 +241,32 @@ def settle(
     A settle above what was set aside on a limited meter is an overrun of each budget that limits it, and one in another currency
     of each budget that limits money.
     """
-    meters = {**held, **settled}
     spent: dict[str, int] = {}
     kept: dict[str, int] = {}
-    for meter in meters:
+    change: dict[str, int] = {}
+    over: list[str] = []
+    for meter in {**held, **settled}:
         before = held.get(meter, 0)
         said = settled.get(meter)
         known = None if said is None or said == UNKNOWN else int(said)
-        if meter == "concurrency":
-            continue
+        costs = keeps = 0
         if meter == "receipts":
-            spent[meter] = before
+            costs = before
+        elif meter == "concurrency":
+            pass
         elif status is OutcomeStatus.AMBIGUOUS:
-            kept[meter] = before if known is None else max(before, known)
+            keeps = kept[meter] = before if known is None else max(before, known)
+        elif status is OutcomeStatus.COMMITTED and (known is None or not is_edge(meter)):
+            costs = before if known is None else known
         elif is_edge(meter):
-            spent[meter] = max(before, known or 0)
-        elif status is OutcomeStatus.COMMITTED:
-            spent[meter] = before if known is None else known
+            costs = max(before, known or 0)
         else:
-            spent[meter] = (before if said == UNKNOWN else 0) if known is None else known
-    over = [meter for meter in sorted(meters) if spent.get(meter, 0) + kept.get(meter, 0) > held.get(meter, 0)]
-    change = {meter: kept.get(meter, 0) - held.get(meter, 0) for meter in meters}
+            costs = (before if said == UNKNOWN else 0) if known is None else known
+        spent[meter], change[meter] = costs, keeps - before
+        if costs + keeps > before:
+            over.append(meter)
     return tuple(
-        _overrun(_moved(budget, change, spent), (*over, *uncounted(budget, settled))) for budget in budgets
+        _overrun(_moved(budget, change, spent), (*sorted(over), *uncounted(budget, settled))) for budget in budgets
     ), kept
 
 
@@ -277,9 +280,8 @@ def uncounted(budget: Budget, amounts: Draw) -> tuple[str, ...]:
     """Return the money meters, in their order, of which an amount cannot be counted against the money limit of a budget."""
     if budget.currency is None:
         return ()
-    return tuple(
-        meter for meter in sorted(amounts) if amounts[meter] and is_money(meter) and not budget.is_limited_on(meter)
-    )
+    found = [meter for meter in amounts if meter != budget.currency and amounts[meter] and is_money(meter)]
+    return tuple(sorted(meter for meter in found if not budget.is_limited_on(meter)))
 
 
 def admit_child(budgets: Sequence[Budget], *, siblings: int, limits: Iterable[Limit]) -> Refused | None:
@@ -380,7 +382,7 @@ def _refusal(reason: Reason, budget: Budget, meter: str, asked: int | str, level
 def _moved(budget: Budget, reserved: Mapping[str, int], spent: Mapping[str, int]) -> Budget:
     """Return a budget with amounts added to what is reserved and spent."""
     lines = {**budget.lines}
-    for meter in {**reserved, **spent}:
+    for meter in {**reserved, **spent} if spent else reserved:
         limit, soft, grace, before, held = lines.get(meter, _FREE)
         lines[meter] = Line(limit, soft, grace, before + spent.get(meter, 0), held + reserved.get(meter, 0))
     return Budget(lines, budget.overrun, budget.started_ms, budget.currency)

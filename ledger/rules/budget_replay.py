@@ -253,13 +253,15 @@ class BudgetReplay:
             for meter, line in new.lines.items()
             if line.limit is not None and _passes(line, old.lines[meter])
         ]
-        findings += [
-            _contradicted(index, meter, f"settled {counted}, used", used)
-            for meter, counted, used in _beyond(held, status, charges, usage)
-            if any(budget.is_limited_on(meter) for budget in budgets)
-        ]
-        findings += _foreign(index, budgets, {**settled_of(usage), **settled})
-        return [*findings, *_doubts(index, budgets, (each.meter for each in (*charges, *usage) if _is_open(each)))]
+        if usage:
+            findings += [
+                _contradicted(index, meter, f"settled {counted}, used", used)
+                for meter, counted, used in _beyond(held, status, charges, usage)
+                if any(budget.is_limited_on(meter) for budget in budgets)
+            ]
+        findings += _foreign(index, budgets, {**settled_of(usage), **settled} if usage else settled)
+        findings += _doubts(index, budgets, [each.meter for each in (*charges, *usage) if _is_open(each)])
+        return findings
 
     def _close(self, index: int, run: Run) -> list[Finding]:
         found = self._runs.get(run.run)
