@@ -384,7 +384,8 @@ def _moved(budget: Budget, reserved: Mapping[str, int], spent: Mapping[str, int]
     lines = {**budget.lines}
     for meter in {**reserved, **spent} if spent else reserved:
         limit, soft, grace, before, held = lines.get(meter, _FREE)
-        lines[meter] = Line(limit, soft, grace, before + spent.get(meter, 0), held + reserved.get(meter, 0))
+        moved = (limit, soft, grace, before + spent.get(meter, 0), held + reserved.get(meter, 0))
+        lines[meter] = tuple.__new__(Line, moved)  # as the class itself makes it, without the call between
     return Budget(lines, budget.overrun, budget.started_ms, budget.currency)
 
 

@@ -250,8 +250,8 @@ class BudgetReplay:
         findings: list[Finding] = [
             Breach("budget.overspent", index, f"{meter}: spent {line.spent + line.reserved}, limit {line.limit}")
             for old, new in zip(budgets, after, strict=True)
-            for meter, line in new.lines.items()
-            if line.limit is not None and _passes(line, old.lines[meter])
+            for meter in settled  # nothing else can come to cost more than it had set aside
+            if (line := new.lines.get(meter, _NO_LINE)).limit is not None and _passes(line, old.lines[meter])
         ]
         if usage:
             findings += [
