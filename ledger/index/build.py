@@ -209,7 +209,8 @@ class Build:
 
     def _is_ours(self, path: Path) -> bool:
         """Return whether a file was on its way to this index, or is its log, when a build was killed."""
-        return path.name.startswith(f".{self._target.name[:100]}.")
+        names = (self._index.name, newer_of(self._index).name)
+        return any(path.name.startswith(f".{name[:100]}.") for name in names)
 
 
 def _failed(error: Exception, index: Path) -> StorageError:

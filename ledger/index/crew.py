@@ -42,7 +42,9 @@ class Crew:
         self._unwritten = 0
         self._size = min(threads or os.cpu_count() or 1, _MOST)
         self._pool: ThreadPoolExecutor | None = None
+        self._made = 0
         self._idle: list[duckdb.DuckDBPyConnection] = []
+        """As many connections as batches were begun, up to one a thread, but those that are busy: no thread finds none."""
         self._busy: set[duckdb.DuckDBPyConnection] = set()
         self._under_way: deque[Future[None]] = deque()
 
@@ -56,6 +58,9 @@ class Crew:
             self._under_way.popleft().result()
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._size, thread_name_prefix="index")
+        if self._made < self._size:
+            self._idle.append(self._connect())
+            self._made += 1
         before = self._under_way[-1] if self._under_way else None
         self._unwritten += sum(map(len, pieces))
         writes = self._unwritten >= self._memory
@@ -84,6 +89,7 @@ class Crew:
         self._under_way.clear()
         while self._idle:
             self._idle.pop().close()
+        self._made = 0
 
     def _work(
         self,
@@ -94,7 +100,7 @@ class Crew:
         *,
         writes: bool,
     ) -> None:
-        connection = self._idle.pop() if self._idle else self._connect()
+        connection = self._idle.pop()
         self._busy.add(connection)
         try:
             connection.execute("BEGIN")

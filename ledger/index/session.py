@@ -106,18 +106,23 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
 def _attach_files(connection: Session, index: Path, name: str) -> tuple[str, ...]:
     """Attach the files of an index and return their names, the newest last; files that others put there meanwhile are waited for."""
     newer, newer_name = newer_of(index), f"{name}_newer"
-    for _ in range(_ATTEMPTS):
+    for left in reversed(range(_ATTEMPTS)):
         before = mark_of(index)
-        names: tuple[str, ...] = (name,)
+        names = [name]
         connection.execute(f"ATTACH {literal(str(index))} AS {name} (READ_ONLY)")
         follows: tuple[int, ...] | None = before
-        if newer.exists():
-            connection.execute(f"ATTACH {literal(str(newer))} AS {newer_name} (READ_ONLY)")
-            names = (name, newer_name)
-            ((*parts,),) = connection.execute(f"SELECT * FROM {newer_name}.main.follows").fetchall()
-            follows = tuple(parts)
-        if follows == before == mark_of(index):
-            return names
+        try:
+            if newer.exists():
+                connection.execute(f"ATTACH {literal(str(newer))} AS {newer_name} (READ_ONLY)")
+                names.append(newer_name)
+                ((*parts,),) = connection.execute(f"SELECT * FROM {newer_name}.main.follows").fetchall()
+                follows = tuple(parts)
+            if follows == before == mark_of(index):
+                return tuple(names)
+        except duckdb.Error:
+            # It may have been folded and be gone since we saw it.
+            if not left:
+                raise
         for each in names:
             connection.execute(f"DETACH {each}")
     raise StorageError(

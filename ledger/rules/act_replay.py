@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ledger.canonical import JsonValue
+from ledger.canonical import JsonValue, encode_part
 from ledger.errors import clip
 from ledger.members import Actor
 from ledger.receipt import Decision, Intent, Opening, Receipt, Run, act_digest
@@ -90,12 +90,6 @@ class ActReplay:
         return []
 
 
-def _is_same(one: object, other: object) -> bool:
+def _is_same(one: JsonValue, other: JsonValue) -> bool:
     """Return whether two JSON values have the same canonical bytes: 1 and true have not."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return one == other
+    return encode_part({"": one}) == encode_part({"": other})

@@ -19,6 +19,18 @@ def state_of(ledger, size):
     return {"ledger": ledger, **dict.fromkeys(names), "status": "ok", "exit": 0, "head_size": size, "end_index": size}
 
 
+def commits_of(builder):
+    """Return the index of the first entry of each commit and its lines, all whole."""
+    pieces, start, lines = [], 0, []
+    for line in builder.journal().splitlines(keepends=True):
+        lines.append(line)
+        if line.startswith(b'{"head"'):
+            pieces.append((start, b"".join(lines)))
+            start += len(lines) - 1
+            lines = []
+    return pieces
+
+
 def make_index(path: Path, builder, *, leave_out=frozenset()) -> Path:
     """Write the index of a built ledger; all of it must be committed."""
     with Build(path, way="anew", threads=1) as build:

@@ -10,6 +10,7 @@ from ledger.index.build import Build
 from ledger.index.crew import Crew
 from ledger.index.load import Loader
 from tests.reference.build import Builder
+from tests.reference.indexed import commits_of
 
 
 def commits(count):
@@ -21,14 +22,7 @@ def commits(count):
         builder.opening()
         builder.outcome(builder.intent())
         builder.commit()
-    pieces, start, lines = [], 0, []
-    for line in builder.journal().splitlines(keepends=True):
-        lines.append(line)
-        if line.startswith(b'{"head"'):
-            pieces.append((start, b"".join(lines)))
-            start += len(lines) - 1
-            lines = []
-    return builder, pieces
+    return builder, commits_of(builder)
 
 
 @pytest.mark.parametrize("memory", [1, 1 << 30])

@@ -10,7 +10,7 @@ from ledger.index.files import mark_of, newer_of, way_on
 from ledger.index.schema import PUBLIC
 from ledger.index.session import Source, open_session, open_state
 from tests.reference.build import Builder
-from tests.reference.indexed import ASKED_AT, state_of
+from tests.reference.indexed import ASKED_AT, commits_of, state_of
 
 
 def story():
@@ -25,14 +25,7 @@ def story():
     built.commit()
     built.run()
     built.commit()
-    pieces, start, lines = [], 0, []
-    for line in built.journal().splitlines(keepends=True):
-        lines.append(line)
-        if line.startswith(b'{"head"'):
-            pieces.append((start, b"".join(lines)))
-            start += len(lines) - 1
-            lines = []
-    return built, pieces
+    return built, commits_of(built)
 
 
 def add(path, built, pieces, way):
@@ -105,6 +98,16 @@ def test_a_build_beside_that_is_given_up_leaves_both_files_as_they_were(tmp_path
         with Build(path, way=way) as build:
             build.load([pieces[2][1]], start=pieces[2][0], leave_out=frozenset())
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+def test_what_a_build_that_was_killed_left_is_removed_by_the_next_whichever_file_it_was_of(tmp_path):
+    built, pieces = story()
+    path = tmp_path / "index.duckdb"
+    add(path, built, pieces[:1], "anew")
+    (tmp_path / ".index.newer.duckdb.0123456789abcdef.tmp").write_bytes(b"half")
+    (tmp_path / ".other.duckdb.0123456789abcdef.tmp").write_bytes(b"another's")
+    add(path, built, pieces[1:], "folded")
+    assert {each.name for each in tmp_path.iterdir()} == {"index.duckdb", ".other.duckdb.0123456789abcdef.tmp"}
 
 
 def test_what_is_small_is_folded_and_what_is_large_is_followed(tmp_path):
