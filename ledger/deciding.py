@@ -35,7 +35,7 @@ from ledger.rules.policy import Decision as PolicyDecision
 from ledger.rules.policy_replay import need_of
 from ledger.spending import Spending
 from ledger.storage.clock import now
-from ledger.storage.writer import View
+from ledger.storage.writer import Position, View
 from ledger.words import Reason
 
 __all__ = ["Admitted", "Proposal", "propose"]
@@ -146,10 +146,12 @@ class _Deciding:
                 return [] if found.decision is not None else [ledger.envelope(self._decision(intent, found))]
             return [ledger.envelope(admitted)]
 
-        positions = ledger.commit(build)
+        def take(positions: list[Position]) -> None:
+            if recorder.limited and blocked is None:
+                Spending.of(ledger).take(recorder.root, positions[-1], admitted)
+
+        positions = ledger.commit(build, take)
         if blocked is None:
-            if recorder.limited:
-                Spending.of(ledger).tell(recorder.root, positions[-1], admitted)
             return Admitted(positions[-1].receipt, admitted.effect, self.limited)
         if positions:
             blocked.decision = positions[-1].receipt

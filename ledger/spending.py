@@ -130,7 +130,7 @@ class _Tree:
     next: int = 0
     """The index of the first entry that is not taken yet."""
     told: dict[int, tuple[str, Receipt]] = field(default_factory=dict)
-    """What this process recorded itself, by index: it need not be read."""
+    """What this process recorded itself after entries that are not taken yet, by index: it need not be read."""
 
     admitted: tuple[int, str, Reserved] | None = None
     """The act that was admitted last: the number of entries before it, its run, and what it sets aside."""
@@ -148,6 +148,14 @@ class _Tree:
         if self.next < size:
             self.cursor.advance(size, self.see)
             self.told = {index: told for index, told in self.told.items() if index >= size}
+
+    def take(self, index: int, id_: str, receipt: Receipt) -> None:
+        """Take a receipt of this process, at once where no entry is missing before it."""
+        if index == self.next:
+            self._take(index, id_, receipt)
+            self.next += 1
+        else:
+            self.told[index] = id_, receipt
 
     def _take(self, index: int, id_: str, receipt: Receipt) -> None:
         """Take a receipt of this process; what an act sets aside is not worked out again if nothing came in between."""
@@ -243,11 +251,16 @@ class Spending:
         """Drop a tree whose outermost run is closed."""
         self._trees.pop(root, None)
 
-    def tell(self, root: str, position: Position, receipt: Receipt) -> None:
+    def take(self, root: str, position: Position, receipt: Receipt) -> None:
         """Take what this process recorded in a tree of runs, so that it need not be read again; it must be durable."""
         tree = self._trees.get(root)
-        if tree is not None:
-            tree.told[position.index] = position.receipt, receipt
+        if tree is None:
+            return
+        try:
+            tree.take(position.index, position.receipt, receipt)
+        except BaseException:
+            del self._trees[root]
+            raise
 
     def _caught_up(self, root: str, size: int) -> BudgetReplay:
         tree = self._trees.get(root)

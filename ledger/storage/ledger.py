@@ -41,7 +41,7 @@ from ledger.storage.places import Places
 from ledger.storage.reader import FORMAT, Reader
 from ledger.storage.register import Register
 from ledger.storage.rows import Keyring, RunState
-from ledger.storage.writer import Builder, Position, View, Writer
+from ledger.storage.writer import Builder, Position, Taker, View, Writer
 from ledger.version import VERSION
 from ledger.words import SEALED_KINDS, Reason
 
@@ -240,8 +240,11 @@ class Ledger:
         parsed = [parse_envelope(each) if isinstance(each, bytes) else each for each in envelopes]
         return self.commit(lambda _: parsed)
 
-    def commit(self, build: Builder) -> list[Position]:
-        """Append what `build` returns, called under the lock with the current state; staged artifacts go first."""
+    def commit(self, build: Builder, take: Taker | None = None) -> list[Position]:
+        """Append what `build` returns, called under the lock with the current state; staged artifacts go first.
+
+        `take` is called under the same lock with where the receipts stand, once they are durable.
+        """
 
         def flush_and_build(view: View) -> Sequence[Envelope]:
             if self._erasing.under_way():
@@ -252,7 +255,7 @@ class Ledger:
             self.artifacts.flush()
             return built
 
-        return self._writing().commit(flush_and_build)
+        return self._writing().commit(flush_and_build, take)
 
     def look(self, use: Callable[[View], None]) -> None:
         """Call `use` with the current state under the lock; nothing is appended."""

@@ -101,7 +101,8 @@ class View:
 
 Builder = Callable[[View], Sequence[Envelope]]
 """Returns the envelopes to append; called under the lock, so it must not append itself."""
-
+Taker = Callable[[list["Position"]], None]
+"""Takes where receipts stand once they are durable; called under the same lock, so it must not append either."""
 
 LogKeys = Callable[[Keyring, Keyring], Sequence[PrivateKey]]
 """Returns the keys that sign a head, from the keys in force before and after its commit; called under the lock."""
@@ -146,8 +147,8 @@ class Writer:
             self._tiles.close()
             self._tail = None
 
-    def commit(self, build: Builder) -> list[Position]:
-        """Append what `build` returns as one commit; return when it is durable.
+    def commit(self, build: Builder, take: Taker | None = None) -> list[Position]:
+        """Append what `build` returns as one commit; return when it is durable and `take` has seen where it stands.
 
         Receipts that are in the ledger already under the same envelope are not appended again.
 
@@ -159,7 +160,7 @@ class Writer:
             StorageError: the disk refused; the journal ends at the last acknowledged head.
         """
         before = self._unremembered
-        positions = self._under_lock(lambda: self._commit(build))
+        positions = self._under_lock(lambda: self._commit(build, take))
         if self._unremembered and not before:
             warnings.warn(
                 f"the newest head could not be remembered: {self._register.path} cannot be written; what was appended is durable,"
@@ -169,7 +170,7 @@ class Writer:
             )
         return positions
 
-    def _commit(self, build: Builder) -> list[Position]:
+    def _commit(self, build: Builder, take: Taker | None) -> list[Position]:
         tail = self._current_tail()
         pending = self._repairs.pending()
         if pending:
@@ -181,7 +182,10 @@ class Writer:
             tail = self._current_tail()
         self._settle_keys()
         envelopes = build(View(self._state, self._keyring, tail.size))
-        return self._append(tail, envelopes) if envelopes else []
+        positions = self._append(tail, envelopes) if envelopes else []
+        if take is not None:
+            take(positions)
+        return positions
 
     def _settle_keys(self) -> None:
         """Have the key files follow the keys in force before anything is sealed."""

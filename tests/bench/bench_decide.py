@@ -3,7 +3,8 @@
     python tests/bench/bench_decide.py [--receipts N] [--folder DIR]
 
 The folder is one in memory by default, so that the disk's noise does not hide what deciding takes: what is compared is the
-time of the processor. A turn is 20 calls of one kind: what other recorders append in between costs a limited run a look at it. Each rule is measured alone and all together.
+time of the processor. A turn is 20 calls of one kind: what other recorders append in between costs a limited run a look at it.
+Each rule is measured alone and all together. What is decided when a call is entered, and what is settled when it ends, stand apart.
 """
 
 from __future__ import annotations
@@ -57,18 +58,20 @@ def fill(ledger: Ledger, receipts: int) -> None:
         made += _BATCH
 
 
-def timed(calls: list, count: int) -> list[float]:
-    """Return the median time in microseconds that entering a call of each kind takes, measured in turns of some calls each."""
-    took: list[list[float]] = [[] for _ in calls]
+def timed(calls: list, count: int) -> list[tuple[float, float]]:
+    """Return the median times in microseconds that entering and leaving a call of each kind take, measured in turns of some calls."""
+    took: list[list[tuple[float, float]]] = [[] for _ in calls]
     for start in range(0, count, _TURN):
         for each, times in zip(calls, took, strict=True):
             for number in range(start, start + _TURN):
                 call = each(number)
                 begun = time.process_time()
                 call.__enter__()
-                times.append((time.process_time() - begun) * 1e6)
+                entered = time.process_time()
                 call.__exit__(None, None, None)
-    return [statistics.median(times) for times in took]
+                times.append(((entered - begun) * 1e6, (time.process_time() - entered) * 1e6))
+    medians = [[statistics.median(each) for each in zip(*times, strict=True)] for times in took]
+    return [(enter, leave) for enter, leave in medians]
 
 
 def timed_signs() -> float:
@@ -108,12 +111,15 @@ def main() -> None:
         size = ledger.head().size
         signs = timed_signs()
         print(
-            f"{size} receipts, {given.calls} calls of each kind in turns; the intent's append alone: {bare:.0f} µs, {priced:.0f} with a price (p50)"
+            f"{size} receipts, {given.calls} calls of each kind in turns; the intent's append alone: {bare[0]:.0f} µs, {priced[0]:.0f} with a price (p50)"
         )
         print(f"  one signature takes {signs:.0f} µs here and now (26 where the target was set)")
         words = (("budget", priced), ("policy", bare), ("effect", bare), ("all three", priced))
-        for (word, append), median in zip(words, others, strict=True):
-            print(f"  {word:<10} {median - append:6.0f} µs more than the append of the same receipt (p50; target 100)")
+        for (word, append), (enter, leave) in zip(words, others, strict=True):
+            print(
+                f"  {word:<10} {enter - append[0]:6.0f} µs more than the append of the same receipt (p50; target 100),"
+                f" {leave - append[1]:4.0f} µs more than its outcome's"
+            )
 
 
 if __name__ == "__main__":
