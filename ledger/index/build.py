@@ -21,8 +21,9 @@ from ledger.index.columns import literal, typed
 from ledger.index.crew import Crew
 from ledger.index.files import FOLLOWS, Way, mark_of, newer_of
 from ledger.index.load import Loader
-from ledger.index.schema import STATE, STORED
+from ledger.index.schema import DERIVED, STATE, STORED
 from ledger.index.session import memory_bytes
+from ledger.index.spent import ONCE, SOURCES, filled
 from ledger.storage.durable import remove_temporaries, storage_error, temporary_beside
 
 __all__ = ["Build", "Row"]
@@ -42,6 +43,8 @@ _MEMORY_BYTES: Final = 2 << 30
 _SHARE: Final = 5
 """Of the memory, what the journal may take up that is loaded and not on the disk yet: it is held several times over."""
 _NAME: Final = "being_built"
+_STRETCH: Final = 1_000_000
+"""Entries of which is worked out at once what their acts took: as many as the memory holds easily."""
 
 
 class Build:
@@ -135,6 +138,7 @@ class Build:
         try:
             self._loading.wait()
             self._loading.stop()
+            self._derive()
             for statement in ("CHECKPOINT", "USE memory", f"DETACH {_NAME}"):
                 self._open.execute(statement)
             self._open.close()
@@ -148,6 +152,24 @@ class Build:
                 newer.unlink(missing_ok=True)
         except (OSError, duckdb.Error) as error:
             raise _failed(error, self._index) from error
+
+    def _derive(self) -> None:
+        """Work out what follows from the stored tables, a stretch of the chain at a time."""
+        execute = self._open.execute
+        for table in DERIVED:
+            execute(table.create(anew=True))
+        ((start, end),) = execute(
+            'SELECT coalesce(min("index"), 0), coalesce(max("index") + 1, 0) FROM intents'
+        ).fetchall()
+        execute("CREATE SCHEMA memory.stored")
+        for name in SOURCES:
+            execute(f"CREATE VIEW memory.stored.{name} AS SELECT false AS ledger, * FROM {_NAME}.main.{name}")
+        execute("USE memory")
+        ((once,),) = execute(ONCE).fetchall()
+        for first in range(start, end, _STRETCH):
+            for statement in filled(_NAME, once=once):
+                execute(statement, {"start": first, "end": first + _STRETCH})
+        execute(f"USE {_NAME}")
 
     def _follow(self) -> None:
         """Say which file this one follows."""

@@ -60,13 +60,13 @@ class Stored:
         """The columns that stand in the table."""
         return tuple(each for each in self.columns if each.stored)
 
-    def create(self) -> str:
-        """Return the statement that makes the table."""
+    def create(self, *, anew: bool = False) -> str:
+        """Return the statement that makes the table, in place of the one that is there where it is made anew."""
         columns = ", ".join(
             f"{quoted(each.name)} {each.type}" + (f" USING COMPRESSION {each.compression}" if each.compression else "")
             for each in self.own
         )
-        return f"CREATE TABLE {self.name} ({columns})"
+        return f"CREATE {'OR REPLACE ' if anew else ''}TABLE {self.name} ({columns})"
 
     def insert(self) -> str:
         """Return the statement that takes what is staged into the table."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ledger.digest import digest
-from ledger.index import acts, record, standing, state, viewbudgets, viewruns, viewstanding
+from ledger.index import acts, record, spent, standing, state, viewbudgets, viewruns, viewstanding
 from ledger.index.columns import Stored, View
 
-__all__ = ["PUBLIC", "SCHEMA_DIGEST", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS"]
+__all__ = ["DERIVED", "PUBLIC", "SCHEMA_DIGEST", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS"]
 
 SCHEMA_VERSION: Final = 1
 """What a person is told; an index is told apart by `SCHEMA_DIGEST`."""
@@ -19,7 +19,16 @@ STORED: Final[tuple[Stored, ...]] = (*record.TABLES, *acts.TABLES, *standing.TAB
 STATE: Final[tuple[Stored, ...]] = state.TABLES
 """Written by whoever verified."""
 
-SCHEMA_DIGEST: Final = digest("\n".join([each.create() + each.insert() for each in (*STORED, *STATE)]).encode("utf-8"))
+DERIVED: Final[tuple[Stored, ...]] = spent.DERIVED
+"""Worked out from what is stored when a file is finished."""
+
+_MAKING: Final = (
+    *(each.create() + each.insert() for each in (*STORED, *STATE)),
+    *(each.create() for each in DERIVED),
+    *spent.filled("index", once=True),
+    *spent.filled("index", once=False),
+)
+SCHEMA_DIGEST: Final = digest("\n".join(_MAKING).encode("utf-8"))
 """Changes with every change of a stored table: an index of another one is made anew."""
 
 _FINDINGS: Final = View(

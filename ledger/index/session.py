@@ -20,7 +20,7 @@ from ledger.errors import LedgerError, StorageError
 from ledger.index.beside import create_tables
 from ledger.index.columns import Column, View, literal, quoted
 from ledger.index.files import mark_of, newer_of
-from ledger.index.schema import PUBLIC, STATE, STORED, VIEWS
+from ledger.index.schema import DERIVED, PUBLIC, STATE, STORED, VIEWS
 
 __all__ = ["Session", "Source", "lock", "memory_bytes", "open_session", "open_state"]
 
@@ -94,7 +94,7 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
         # The newest file says what all stand for.
         parts = " UNION ALL ".join(f"SELECT * FROM {names[-1]}.main.{table.name}" for names in attached)
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
-    for table in STORED:
+    for table in (*STORED, *DERIVED):
         parts = " UNION ALL ".join(
             f"SELECT {literal(each.ledger)}::stored.origin AS ledger, * FROM {name}.main.{table.name}"
             for each, names in zip(sources, attached, strict=True)

@@ -13,7 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from reference import slow_spend
 from reference.build import Builder
-from reference.indexed import session_of
+from reference.indexed import ASKED_AT, add, commits_of, session_of
+
+from ledger.index.session import Source, open_session
 
 METERS = ("tool_calls", "usd_micro", "requests", "a->b")
 AMOUNT = st.one_of(st.integers(0, 9), st.just("unknown"))
@@ -43,6 +45,7 @@ def ledgers(draw):
     ledger = Builder()
     ledger.header()
     runs, intents = [], []
+    commits = draw(st.booleans())
     for _ in range(draw(st.integers(1, 12))):
         step = draw(st.sampled_from(["open", "call", "call", "call", "intent", "resolve", "refuse", "close"]))
         if step == "open" or not runs:
@@ -66,18 +69,39 @@ def ledgers(draw):
             )
         elif step == "refuse":
             ledger.decision()
+        if commits and draw(st.booleans()):
+            ledger.commit()
     ledger.commit()
     return ledger
+
+
+def _spends(connection):
+    rows = connection.execute(
+        "SELECT run, meter, sum(spent)::BIGINT, sum(reserved)::BIGINT, count_if(unknown) FROM spend GROUP BY ALL"
+    ).fetchall()
+    return {(run, meter): list(rest) for run, meter, *rest in rows}
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=20)
+@given(ledgers(), st.data())
+def test_what_acts_took_is_the_same_in_whatever_files_they_began_and_ended(ledger, data):
+    pieces = commits_of(ledger)
+    with tempfile.TemporaryDirectory() as folder:
+        path, way = Path(folder) / "index.duckdb", "anew"
+        while pieces:
+            count = data.draw(st.integers(1, len(pieces)))
+            add(path, ledger, pieces[:count], way)
+            pieces = pieces[count:]
+            way = data.draw(st.sampled_from(["newer", "folded"]))
+        with open_session([Source(path, ledger.origin, Path(folder))], asked_at=ASKED_AT, threads=1) as connection:
+            assert _spends(connection) == slow_spend.spends(ledger.lines)
 
 
 @settings(suppress_health_check=list(HealthCheck), max_examples=20)
 @given(ledgers())
 def test_what_runs_spent_is_what_a_plain_fold_over_the_journal_finds(ledger):
     with tempfile.TemporaryDirectory() as folder, session_of(Path(folder), ledger) as connection:
-        rows = connection.execute(
-            "SELECT run, meter, sum(spent)::BIGINT, sum(reserved)::BIGINT, count_if(unknown) FROM spend GROUP BY ALL"
-        ).fetchall()
-        assert {(run, meter): list(rest) for run, meter, *rest in rows} == slow_spend.spends(ledger.lines)
+        assert _spends(connection) == slow_spend.spends(ledger.lines)
         rows = connection.execute(
             "SELECT run, meter, spent, reserved FROM budgets WHERE meter NOT IN ('receipts', 'duration_ms')"
         ).fetchall()

@@ -40,6 +40,17 @@ def make_index(path: Path, builder, *, leave_out=frozenset()) -> Path:
     return path
 
 
+def add(path: Path, builder, pieces, way) -> int:
+    """Add commits, as `commits_of` gives them, to the index of a built ledger; return how many receipts it holds."""
+    with Build(path, way=way, threads=1) as build:
+        for start, data in pieces:
+            build.load([data], start=start, leave_out=frozenset())
+        size = build.count()
+        build.put_state(state_of(builder.origin, size), [])
+        build.finish()
+    return size
+
+
 @contextmanager
 def session_of(tmp_path: Path, *builders, asked_at=ASKED_AT, **options):
     sources = [

@@ -10,7 +10,7 @@ from ledger.index.files import mark_of, newer_of, way_on
 from ledger.index.schema import PUBLIC
 from ledger.index.session import Source, open_session, open_state
 from tests.reference.build import Builder
-from tests.reference.indexed import ASKED_AT, commits_of, state_of
+from tests.reference.indexed import ASKED_AT, add, commits_of
 
 
 def story():
@@ -26,16 +26,6 @@ def story():
     built.run()
     built.commit()
     return built, commits_of(built)
-
-
-def add(path, built, pieces, way):
-    with Build(path, way=way, threads=1) as build:
-        for start, data in pieces:
-            build.load([data], start=start, leave_out=frozenset())
-        size = build.count()
-        build.put_state(state_of(built.origin, size), [])
-        build.finish()
-    return size
 
 
 def answers(path, built):

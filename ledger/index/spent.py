@@ -1,0 +1,185 @@
+"""What acts take from budgets: worked out once for acts that have ended, when a file of the index is made, and asked for the others.
+
+An act that is committed or failed takes what it took; nothing that comes later changes that, so its rows are kept. Acts that are
+open or ambiguous in their file are named in it, and worked out whenever somebody asks, with whatever came since.
+
+Source: docs/spec/rules/budgets.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledger.index.columns import Column, Stored, View, literal
+from ledger.index.record import DIGEST, LEDGER, RECORDED_AT, RUN, UTC
+from ledger.rules.amounts import EDGE
+from ledger.rules.effect import PROOFS_OF_NOTHING
+
+__all__ = ["DERIVED", "METER", "ONCE", "SOURCES", "SPEND", "filled"]
+
+METER: Final = Column("meter", "VARCHAR", "What is counted, with its unit in its name.", "meter")
+
+_BEGAN: Final = Column("began", "BIGINT", "Position of the act's intent in the chain.", "from 0")
+_TAKEN: Final = (
+    Column("held", "BIGINT", "What it set aside before acting.", "by its meter"),
+    Column("spent", "BIGINT", "What counts as spent.", "by its meter"),
+    Column("unknown", "BOOLEAN", "Whether nobody knows what it cost; it then counts as what was set aside."),
+    Column("status", "VARCHAR", "`committed`, `failed`, `ambiguous` or `open`, a resolution taken into account.", "word"),
+    Column("overrun", "BOOLEAN", "Whether it cost more than it had set aside."),
+)  # fmt: skip
+_RESERVED: Final = Column("reserved", "BIGINT", "What is still set aside.", "by its meter")
+
+_ENDED: Final = Stored(
+    "ended_acts",
+    "What acts took that have ended, meter by meter.",
+    (LEDGER, _BEGAN, Column("ended", "BIGINT", "Position of the receipt that settled it.", "from 0"), RUN, RECORDED_AT, METER, *_TAKEN),
+    public=False,
+)  # fmt: skip
+_OPEN: Final = Stored("open_acts", "Acts that have not ended in this file.", (LEDGER, _BEGAN), public=False)
+
+DERIVED: Final = (_ENDED, _OPEN)
+"""Tables that are worked out from those that are filled from receipts."""
+
+SOURCES: Final = ("intents", "outcomes", "resolutions", "stated_charges")
+"""The tables that they are worked out from."""
+
+_EDGE: Final = literal(EDGE.pattern)
+_PROOFS: Final = ", ".join(literal(each) for each in sorted(PROOFS_OF_NOTHING))
+
+_NEAR: Final = 8
+ONCE: Final = f"""
+    SELECT count(*) = 0 FROM (
+        SELECT lag("index") OVER () > "index" OR lag("index", {_NEAR}) OVER () = "index"
+               OR {" OR ".join(f"lag(mark, {back}) OVER () = mark" for back in range(1, _NEAR))} AS doubt
+        FROM (SELECT "index", hash("index", meter) AS mark FROM stored.stated_charges WHERE stage <> 'usage')
+    ) WHERE doubt
+"""
+"""Whether no receipt states a meter twice, told in one pass without a table of all: charges are looked at as they come.
+
+Where positions never fall and no receipt has more than `_NEAR` charges, all of a receipt stand together, so one of the rows just
+before is the same if there is one. The order in which they come decides nothing: any other order is a doubt, and doubts are added up.
+"""
+
+
+def _stated(stage: str, place: str, amount: str, *, once: bool, which: str = "true") -> str:
+    """Return the query for the amount of each meter that a receipt of an act states; `place` is the receipt's position in `ended`."""
+    rows = f"""
+        SELECT e.ledger, e.began, c.meter, {amount} AS amount
+        FROM stored.stated_charges AS c JOIN ended AS e ON e.ledger = c.ledger AND e.{place} = c."index"
+        WHERE c.stage = '{stage}' AND c.meter NOT IN ('receipts', 'concurrency') AND {which}
+    """
+    if once:
+        return f"SELECT *, amount IS NULL AS unknown FROM ({rows})"
+    return f"""
+        SELECT ledger, began, meter, CASE WHEN NOT bool_or(amount IS NULL) THEN sum(amount)::BIGINT END AS amount,
+               bool_or(amount IS NULL) AS unknown
+        FROM ({rows}) GROUP BY ALL
+    """
+
+
+def _taken(chosen: str, *, once: bool) -> str:
+    """Return the query for what acts take, meter by meter.
+
+    An act draws what its intent reserves, one call where that says none; what its outcome or its first resolution says is settled.
+
+    Args:
+        chosen: Which intents, as `i`, it is asked of.
+        once: Whether no receipt states a meter twice, so that nothing has to be added up.
+    """
+    drawn = """CASE WHEN c.payer IS NOT NULL THEN 0
+                    ELSE coalesce(c.reserved, CASE WHEN c.reserved_unknown THEN NULL ELSE c.quoted END) END"""
+    says = "c.payer IS NULL AND (c.settled IS NOT NULL OR c.settled_unknown OR c.basis = 'unknown')"
+    return f"""
+        WITH ended AS (
+            SELECT i.ledger, i."index" AS began, i.run, i.recorded_at, o."index" AS outcome_at, o.status AS first,
+                   o.status = 'failed' AND coalesce(o.reason, '') NOT IN ({_PROOFS}) AS unproven, v."index" AS resolution_at, v.happened
+            FROM stored.intents AS i
+            LEFT JOIN stored.outcomes AS o ON o.ledger = i.ledger AND o.intent = i.receipt
+            LEFT JOIN (
+                SELECT * FROM stored.resolutions QUALIFY row_number() OVER (PARTITION BY ledger, intent ORDER BY "index") = 1
+            ) AS v ON v.ledger = i.ledger AND v.intent = i.receipt AND (o."index" IS NULL OR o.status = 'ambiguous' OR v."index" < o."index")
+            WHERE {chosen}
+        ), drawn AS NOT MATERIALIZED ({_stated("reserved", "began", drawn, once=once)}
+        ), said AS ({_stated("settled", "outcome_at", "c.settled", once=once, which=says)}
+        ), resolved AS ({_stated("resolved", "resolution_at", "c.settled", once=False, which=says)}
+        ), held AS (
+            SELECT ledger, began, meter, unknown,
+                   CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS amount
+            FROM drawn
+            UNION ALL
+            SELECT ledger, began, 'tool_calls', false, 1 FROM ended ANTI JOIN (SELECT * FROM drawn WHERE meter = 'tool_calls') USING (ledger, began)
+        ), stated AS (
+            SELECT coalesce(h.ledger, s.ledger) AS ledger, coalesce(h.began, s.began) AS began, coalesce(h.meter, s.meter) AS meter,
+                   coalesce(h.amount, 0) AS held, coalesce(h.unknown, false) AS draw_unknown, s.amount AS said, s.unknown AS said_unknown
+            FROM held AS h FULL JOIN said AS s ON s.ledger = h.ledger AND s.began = h.began AND s.meter = h.meter
+        ), lines AS (
+            SELECT coalesce(s.ledger, r.ledger) AS ledger, coalesce(s.began, r.began) AS began, coalesce(s.meter, r.meter) AS meter,
+                   coalesce(s.held, 0) AS held, coalesce(s.draw_unknown, false) AS draw_unknown, s.said, s.said_unknown,
+                   r.amount AS later, r.unknown AS later_unknown
+            FROM stated AS s FULL JOIN resolved AS r ON r.ledger = s.ledger AND r.began = s.began AND r.meter = s.meter
+        ), kept AS (
+            SELECT e.*, l.meter, l.held, l.draw_unknown,
+                   CASE WHEN first = 'ambiguous' AND said IS NOT NULL THEN greatest(held, said) ELSE held END AS kept,
+                   CASE happened WHEN 'happened' THEN 'committed' WHEN 'did_not_happen' THEN 'failed' ELSE coalesce(first, 'open') END AS status,
+                   CASE WHEN happened IS NULL THEN said ELSE later END AS amount,
+                   CASE WHEN happened IS NULL THEN said_unknown ELSE later_unknown END AS amount_unknown
+            FROM ended AS e JOIN lines AS l ON l.ledger = e.ledger AND l.began = e.began
+        )
+        SELECT ledger, began, coalesce(resolution_at, outcome_at, began) AS ended, run, recorded_at, meter, held::BIGINT AS held,
+               (CASE WHEN status NOT IN ('committed', 'failed') THEN 0
+                     WHEN contains(meter, '->') AND regexp_full_match(meter, {_EDGE}) THEN greatest(kept, coalesce(amount, 0))
+                     WHEN status = 'committed' OR amount_unknown OR (unproven AND happened IS NULL) THEN coalesce(amount, kept)
+                     ELSE coalesce(amount, 0) END)::BIGINT AS spent,
+               coalesce(amount_unknown, false)
+                   OR (draw_unknown AND amount_unknown IS NULL AND (status <> 'failed' OR (unproven AND happened IS NULL))) AS unknown,
+               status, (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE coalesce(amount, 0) END) > held AS overrun,
+               (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE 0 END)::BIGINT AS reserved,
+               outcome_at IS NOT NULL AND first <> 'ambiguous' AS final
+        FROM kept
+    """
+
+
+_NAMES: Final = ", ".join(each.name for each in _ENDED.own)
+_CHOSEN: Final = 'i."index" >= $start AND i."index" < $end'
+
+
+def _not_in(file: str) -> str:
+    return f'NOT EXISTS (FROM {file}.{_ENDED.name} AS e WHERE e.began = i."index")'
+
+
+def filled(file: str, *, once: bool) -> tuple[str, ...]:
+    """Return the statements that work them out in a file for the intents from `$start` up to, not including, `$end`.
+
+    `once` is what `ONCE` says of the file.
+    """
+    return (
+        f"INSERT INTO {file}.{_ENDED.name} SELECT {_NAMES} FROM ({_taken(_CHOSEN, once=once)}) WHERE final ORDER BY began, meter",
+        f'INSERT INTO {file}.{_OPEN.name} SELECT "index" FROM stored.intents AS i WHERE {_CHOSEN} AND {_not_in(file)}',
+    )
+
+
+_STILL_OPEN: Final = f'EXISTS (FROM stored.{_OPEN.name} AS a WHERE a.ledger = i.ledger AND a.began = i."index")'
+_ID: Final = '(SELECT ledger, "index", any_value(receipt) AS receipt FROM stored.record GROUP BY ledger, "index")'
+"""Receipt ids by position. DuckDB leaves a join with it out where no id is asked for, since it sees that a position is there once."""
+
+SPEND: Final = View(
+    "spend",
+    "What each act takes from the budgets that it draws on, meter by meter, by the rules of `docs/spec/rules/budgets.md`.",
+    (
+        LEDGER, RUN,
+        Column("intent", "VARCHAR", "Intent of the act.", DIGEST),
+        METER, *_TAKEN[:2], _RESERVED, *_TAKEN[2:],
+        Column("receipt", "VARCHAR", "Receipt that settled it last, else the intent.", DIGEST),
+        Column("recorded_at", "TIMESTAMP", "When the intent was recorded.", UTC),
+    ),
+    f"""
+        SELECT t.ledger, t.run, i.receipt AS intent, t.meter, t.held, t.spent, t.reserved, t.unknown, t.status, t.overrun, e.receipt, t.recorded_at
+        FROM (
+            SELECT *, 0 AS reserved FROM stored.{_ENDED.name}
+            UNION ALL BY NAME
+            SELECT * EXCLUDE (final) FROM ({_taken(_STILL_OPEN, once=False)})
+        ) AS t
+        LEFT JOIN {_ID} AS i ON i.ledger = t.ledger AND i."index" = t.began
+        LEFT JOIN {_ID} AS e ON e.ledger = t.ledger AND e."index" = t.ended
+    """,
+)  # fmt: skip
