@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from ledger.index.session import Session, Source
 from ledger.storage.reader import Reader
 from verify.codes import CODES, worst
 
-__all__ = ["Footer", "exit_of_answer", "footers", "parquet_members", "read_values"]
+__all__ = ["Footer", "exit_of_answer", "footer_of", "footers", "parquet_members", "read_values"]
 
 _VALUE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _WORDS: Final = {
@@ -84,29 +84,30 @@ def footers(connection: Session, sources: Sequence[Source], accepted: tuple[str,
     found = []
     for source in sources:
         row = _one(connection, "SELECT * FROM index_state WHERE ledger = ?", source.ledger)
-        checks = connection.execute(
-            'SELECT code, "exit" FROM checks WHERE ledger = ? AND "exit" <> 0 AND code IS NOT NULL', [source.ledger]
-        ).fetchall()
-        counted = [(code, each) for code, each in checks if code not in accepted]
-        codes = tuple(dict.fromkeys(code for code, each in counted if each != 6))
-        end = int(row["end_index"])
-        found.append(
-            Footer(
-                source.ledger,
-                str(row["status"]),
-                worst(each for _, each in counted),
-                codes,
-                row["head_size"],
-                row["head_root"],
-                end,
-                int(row["left_out"]),
-                bool(row["log_pinned"]),
-                bool(row["issuers_pinned"]),
-                row["trust_source"],
-                _behind(source, row["head_size"]),
-            )
-        )
+        checks = connection.execute('SELECT code, "exit" FROM checks WHERE ledger = ?', [source.ledger]).fetchall()
+        found.append(footer_of(source, row, checks, accepted))
     return found
+
+
+def footer_of(
+    source: Source, row: Mapping[str, Any], checks: Iterable[tuple[str | None, int]], accepted: tuple[str, ...] = ()
+) -> Footer:
+    """Return what is said of a ledger, from its row of `index_state` and the code and exit of each of its checks."""
+    counted = [(code, each) for code, each in checks if each and code is not None and code not in accepted]
+    return Footer(
+        source.ledger,
+        str(row["status"]),
+        worst(each for _, each in counted),
+        tuple(dict.fromkeys(code for code, each in counted if each != 6)),
+        row["head_size"],
+        row["head_root"],
+        int(row["end_index"]),
+        int(row["left_out"]),
+        bool(row["log_pinned"]),
+        bool(row["issuers_pinned"]),
+        row["trust_source"],
+        _behind(source, row["head_size"]),
+    )
 
 
 def exit_of_answer(found: Sequence[Footer], *, rows: bool) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.asked import exit_of_answer, footers
+from cli.asked import exit_of_answer, footer_of, footers
 from cli.indexing import bring_up_to_date
 from cli.options import JsonOption, LedgerOption, TrustOption, shared
 from cli.text import escape, print_json, say
@@ -38,8 +38,12 @@ def index(
     """
     options = shared(context, ledger, json=json, trust=trust)
     found = bring_up_to_date(options.folder(), options, jobs=jobs, rebuild=rebuild)
-    with open_state(found.source) as connection:
-        (footer,) = footers(connection, [found.source], ())
+    if found.said is not None:
+        row, checks = found.said
+        footer = footer_of(found.source, row, checks)
+    else:
+        with open_state(found.source) as connection:
+            (footer,) = footers(connection, [found.source], ())
     size = sum(mark[0] for mark in marks_of(found.source.path) if mark is not None)
     if options.json:
         print_json({"file": str(found.source.path), "size_bytes": size, "done": found.done, "state": footer.to_value()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.index.build import Row
+from ledger.index.columns import Row
 from ledger.index.schema import SCHEMA_VERSION
 from ledger.index.session import Source
 from ledger.storage.clock import now

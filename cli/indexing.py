@@ -15,6 +15,7 @@ from cli.options import Shared
 from cli.trustfile import read_memory, read_trust
 from ledger.digest import digest
 from ledger.errors import LedgerError, NotFoundError, StorageError, clip
+from ledger.index.columns import Row
 from ledger.index.session import Source
 from ledger.index.stamp import building, journal_marks, locate, read_stamp
 from ledger.storage.reader import Reader
@@ -30,12 +31,14 @@ _ATTEMPTS: Final = 3
 class Indexed:
     """An index that is up to date, and what was done for that: `nothing`, `caught up` or `made`.
 
-    `problem` says why it will be made anew the next time, None where it will not.
+    `problem` says why it will be made anew the next time, None where it will not. `said` is what it says of itself where it was
+    written just now: its row of `index_state`, and code and exit of each check.
     """
 
     source: Source
     done: str
     problem: str | None = None
+    said: tuple[Row, list[tuple[str | None, int]]] | None = None
 
 
 class ChangedError(Exception):

@@ -1,9 +1,7 @@
-"""What the command line gives the verifier: evidence from disk, the user's trust and memory; and what it remembers after."""
+"""What the command line gives the verifier: evidence from disk, the user's trust and memory."""
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from cli.beside import with_counter_seals
-from cli.conflict import constructive_path, keep_conflict, keyring_of, with_heads
+from cli.conflict import keep_conflict, with_heads
 from cli.options import Shared
-from cli.trustfile import read_memory, read_trust, write_memory
+from cli.remember import CONFLICTS, keep, path_between, remember
+from cli.trustfile import read_memory, read_trust
 from ledger.bundle import BUNDLE_MAX_BYTES, Bundle, parse_bundle
 from ledger.checkpoint import head_of
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError
 from ledger.storage.artifacts import ArtifactStore
 from ledger.storage.evidence import gather, gather_range
-from ledger.storage.journal import segment_path, segments
 from ledger.storage.reader import Reader
 from verify.bundle import verify_bundle
 from verify.options import Options
@@ -35,16 +33,12 @@ __all__ = [
     "judge_file",
     "judge_range",
     "judge_receipt",
-    "keep",
-    "path_between",
-    "remember",
 ]
 
 FILE_MAX_BYTES: Final = BUNDLE_MAX_BYTES
 """A larger file is nothing of ours."""
 _FOREIGN: Final = re.compile(rb'"kind":"import"|"source":\{')
 """Marks of a receipt that a foreign document stands behind."""
-_CONFLICTS: Final = frozenset({"head.forked", "head.unreconciled"})
 
 
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
@@ -110,7 +104,7 @@ def judge_file(data: bytes, subject: str, options: Shared, asked: Options) -> Ve
         return verify_file(data, subject=subject, trust=trust, remembered=memory, options=asked)
 
     verdict = with_heads(judge(remembered), lambda note: judge(lambda _: note), asked)
-    if any(check.code in _CONFLICTS for check in verdict.checks) and kind_of(data) == "bundle":
+    if any(check.code in CONFLICTS for check in verdict.checks) and kind_of(data) == "bundle":
         others = [note for note in (*seen, *asked.heads) if note is not None]
         kept = keep_conflict(verdict, others, evidence=parse_bundle(data), reader=None, options=options)
         verdict = replace(verdict, notes=(*verdict.notes, *kept))
@@ -136,52 +130,3 @@ def judge_error(error: LedgerError, subject: str, options: Shared, asked: Option
             raise error
     check = Check("subject", cast("CheckStatus", status), code, error.where, str(error))
     return Verdict(subject, (check,), Coverage(0, 0, 0), None, trust_used(read_trust(options)), accepted=asked.accept)
-
-
-def path_between(reader: Reader, old: int, new: int) -> tuple[bytes, ...]:
-    """Return the path between two sizes of a ledger in constructive form."""
-    head = reader.head()
-    if new > head.size:
-        raise NotFoundError(f"ledger: got size {new}, it has {head.size}")
-    return constructive_path(old, new, reader.hash_reader(head))
-
-
-def keep(verdict: Verdict, memory: bytes | None, folder: Path, options: Shared, asked: Options) -> tuple[str, ...]:
-    """Return notes that say what was kept of heads that do not agree."""
-    if all(check.code not in _CONFLICTS for check in verdict.checks):
-        return ()
-    reader = Reader(folder)
-    others = [note for note in (memory, *asked.heads) if note is not None]
-    try:
-        evidence = keyring_of(reader)
-    except (LedgerError, OSError) as error:
-        return (f"the heads that do not agree could not be kept: {error}",)
-    return keep_conflict(verdict, others, evidence=evidence, reader=reader, options=options, file=options.equivocation)
-
-
-def _make_durable(folder: Path) -> str | None:
-    """Return why the newest segment could not be made durable, None where it was, or where this disk cannot be written.
-
-    The head to be remembered stands in it: a head that is remembered must not be lost by the ledger.
-    """
-    try:
-        for path in (segment_path(folder, segments(folder)[-1]), folder / "journal"):
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-    except OSError as error:
-        return None if error.errno in {errno.EROFS, errno.EINVAL, errno.ENOTSUP} else str(error)
-    return None
-
-
-def remember(verdict: Verdict, options: Shared, *, seen: bytes | None, folder: Path | None = None) -> Verdict:
-    """Keep the head that the verdict says to remember; an unwritable folder is said, no more."""
-    if verdict.remember is not None and verdict.head is not None:
-        problem = None if folder is None else _make_durable(folder)
-        if problem is None:
-            problem = write_memory(options.places, verdict.head.origin, verdict.remember, seen=seen)
-        if problem is not None:
-            return replace(verdict, notes=(*verdict.notes, f"the head could not be remembered: {problem}"))
-    return verdict

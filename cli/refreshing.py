@@ -17,11 +17,11 @@ from pathlib import Path
 from cli.effort import usable_cores
 from cli.indexed import check_rows, state_row
 from cli.indexing import ChangedError, Indexed, memory_digest, trust_digest
-from cli.judge import keep, remember
 from cli.options import Shared
 from cli.parallel import read
 from cli.progress import progress
 from cli.rebuilt import Judged, Snapshot, judge
+from cli.remember import keep, remember
 from cli.saved import load
 from cli.sound import Sound, sound_part
 from cli.trustfile import read_memory
@@ -69,13 +69,13 @@ def refresh(source: Source, options: Shared, trust: Trust | None, *, jobs: int |
                 build.load(pieces, start=at, leave_out=left_out)
                 advance(sum(map(len, pieces)))
         count = build.count()
-        build.put_state(
-            state_row(verdict, source, size=size, left_out=size - count), check_rows(verdict, source.ledger)
-        )
+        row = state_row(verdict, source, size=size, left_out=size - count)
+        build.put_state(row, check_rows(verdict, source.ledger))
         build.finish()
     state = None if sound is not None else judged.state
     problem = _remember(source, options, trust, snapshot, state, judged.tail)
-    return Indexed(source, "made" if start is None else "caught up", problem)
+    said = row, [(each.code, each.exit) for each in verdict.checks]
+    return Indexed(source, "made" if start is None else "caught up", problem, said)
 
 
 def _more(judged: Judged, start: LedgerState) -> int:
@@ -112,6 +112,8 @@ def _resumable(source: Source, snapshot: Snapshot, options: Shared, trust: Trust
         read=lambda index, size: read(source.folder, index, size),
     )
     if isinstance(found, LedgerState) and (found.segment, found.offset) == (first, stamp.end):
+        # What an index goes on from left nothing out, so no receipt stood twice.
+        found.ids.judged()
         return found
     return None
 

@@ -107,11 +107,17 @@ def read_facts(payload: bytes) -> Facts:
         FormatError: a known kind with members missing, unknown or malformed.
     """
     global _read  # noqa: PLW0603  how often is all that is kept
-    if _read < _FEW:
-        # An expression pays for itself from here on.
+    if _read < _FEW and _is_built(payload):
+        # An expression pays for itself after these; it costs as much as what checks the model, where that has to be built first.
         _read += 1
         return facts_of(parse_receipt(payload))
     return match_facts(payload) or facts_of(parse_receipt(payload))
+
+
+def _is_built(payload: bytes) -> bool:
+    """Return whether what checks the model of a receipt is there already, or that is no common kind."""
+    model = _COMMON.get(_hint(payload))
+    return model is None or bool(model.__pydantic_complete__)
 
 
 def facts_of(receipt: Receipt) -> Facts:
@@ -140,9 +146,7 @@ def match_facts(payload: bytes) -> Facts | None:
     """Return the facts of a receipt that has a common shape, None for any other bytes, whether lawful or not."""
     if len(payload) > canonical.RECEIPT_MAX_BYTES:
         return None
-    start = payload.find(_KIND) + len(_KIND)
-    hint = payload[start : payload.find(b'"', start)]
-    shape = _shape(hint)
+    shape = _shape(_hint(payload))
     match = shape.expression.fullmatch(payload) if shape is not None else None
     if match is None or shape is None:
         return None
@@ -167,6 +171,12 @@ def match_facts(payload: bytes) -> Facts | None:
         shape.ruled is not None and any(shape.ruled(groups)),
     )
     return tuple.__new__(Facts, found)  # as the class itself makes it, without the call between
+
+
+def _hint(payload: bytes) -> bytes:
+    """Return the kind of a receipt, if it is one."""
+    start = payload.find(_KIND) + len(_KIND)
+    return payload[start : payload.find(b'"', start)]
 
 
 def _is_canonical(data: bytes) -> bool:

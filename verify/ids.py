@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from typing import Final
 
 from ledger.errors import FormatError
 
 __all__ = ["IdSet"]
+
+_FEW: Final = 64
+"""Prefixes that came to a bucket which are rather looked for in it one by one."""
 
 
 class IdSet:
@@ -15,6 +19,8 @@ class IdSet:
 
     def __init__(self) -> None:
         self._buckets = [bytearray() for _ in range(256)]
+        self._judged = [0] * 256
+        """How many bytes of each bucket were looked at before, and hold no id twice."""
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets)) >> 3
@@ -30,6 +36,10 @@ class IdSet:
         """Add the ids of another set."""
         for bucket, more in zip(self._buckets, other._buckets, strict=True):
             bucket.extend(more)
+
+    def judged(self) -> None:
+        """Take what is there now as looked at: who did so found no id twice."""
+        self._judged = list(map(len, self._buckets))
 
     def buckets(self) -> tuple[bytearray, ...]:
         """Return the first eight bytes of each id, in 256 buckets by their first byte; not to be changed."""
@@ -51,9 +61,15 @@ class IdSet:
         return ids
 
     def suspects(self) -> set[bytes]:
-        """Return the prefixes of eight bytes that stand more than once; different ids may share one."""
+        """Return the prefixes of eight bytes that stand more than once; different ids may share one.
+
+        Of those that were judged before, only those are returned that came again.
+        """
         found: set[bytes] = set()
-        for bucket in self._buckets:
+        for bucket, judged in zip(self._buckets, self._judged, strict=True):
+            if judged and len(bucket) - judged <= 8 * _FEW:
+                found |= _come_again(bucket, judged)
+                continue
             prefixes = array("Q", bytes(bucket))
             if len(set(prefixes)) == len(prefixes):
                 continue
@@ -63,3 +79,16 @@ class IdSet:
                     found.add(array("Q", [prefix]).tobytes())
                 seen.add(prefix)
         return found
+
+
+def _come_again(bucket: bytearray, judged: int) -> set[bytes]:
+    """Return the prefixes after the first `judged` bytes of a bucket that stand before them too."""
+    found: set[bytes] = set()
+    for place in range(judged, len(bucket), 8):
+        prefix = bytes(bucket[place : place + 8])
+        at = bucket.find(prefix, 0, place)
+        while at % 8 and at != -1:
+            at = bucket.find(prefix, at + 1, place)
+        if at != -1:
+            found.add(prefix)
+    return found

@@ -120,6 +120,8 @@ class LedgerFold:
         if self._whole and start.watch == self.watch:
             self.chain.heads.watched_root = start.totals.watched_root
         self.chain.ids = start.ids
+        if start.good:
+            start.ids.judged()
         if self._receipts is not None and start.receipts is not None:
             self._receipts.resume(start.receipts)
 

@@ -17,7 +17,7 @@ import duckdb
 import orjson
 
 from ledger.errors import StorageError
-from ledger.index.columns import literal, typed
+from ledger.index.columns import Row, literal, typed
 from ledger.index.crew import Crew
 from ledger.index.files import FOLLOWS, Way, mark_of, newer_of
 from ledger.index.load import Loader
@@ -26,10 +26,7 @@ from ledger.index.session import memory_bytes
 from ledger.index.spent import ONCE, SOURCES, filled
 from ledger.storage.durable import remove_temporaries, storage_error, temporary_beside
 
-__all__ = ["Build", "Row"]
-
-Row = dict[str, object]
-"""Column -> value, of a table of the index."""
+__all__ = ["Build"]
 
 _SETTINGS: Final = (
     "SET autoinstall_known_extensions = false",

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-__all__ = ["Column", "Shape", "Stored", "View", "literal", "quoted", "typed"]
+__all__ = ["Column", "Row", "Shape", "Stored", "View", "literal", "quoted", "typed"]
 
 Shape: TypeAlias = "str | dict[str, Shape] | list[Shape]"
 """The type of a JSON value: a type of DuckDB, or an object or list of shapes."""
+Row: TypeAlias = dict[str, Any]
+"""Column -> value, of a table of the index."""
 
 
 @dataclass(frozen=True, slots=True)
