@@ -242,6 +242,33 @@ def test_what_stands_twice_is_there_once(tmp_path):
     assert asked.receipts == [row.id for row in built.rows[:2]]
 
 
+def test_what_comes_a_second_time_after_the_index_was_made_is_found(tmp_path):
+    from reference.build import Builder
+
+    def grown(*nonces):
+        built = Builder()
+        built.header()
+        for nonce in nonces:
+            built.grant(nonce=nonce * 32, issued_at="2026-11-30T09:00:00.000Z")
+            built.commit()
+        return built
+
+    folder = tmp_path / "ledger"
+    journal = folder / "journal/0000000000000000.jsonl"
+    journal.parent.mkdir(parents=True)
+    asking = type("L", (), {"folder": folder, "places": Places.under(tmp_path / "home")})
+    before, after = grown("a", "b"), grown("a", "b", "c", "a")
+    journal.write_bytes(before.journal())
+    assert Asked(asking).exit == 3
+    assert after.journal().startswith(before.journal())
+    with journal.open("ab") as file:
+        file.write(after.journal()[len(before.journal()) :])
+    asked = Asked(asking)
+    assert asked.exit == 1
+    assert ("receipt.repeated",) in asked.findings
+    assert asked.receipts == [row.id for row in after.rows[:4]]
+
+
 def test_a_strangers_folder_is_not_written_into(ledger, tmp_path):
     grants(ledger)
     before = sorted(ledger.folder.rglob("*"))
