@@ -55,8 +55,10 @@ _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _SIGNATURE_LETTERS: Final = 92
 """Letters of 4 bytes of key id and 64 of signature in base64."""
 _NOTHING: Final = re.compile(rb"(?!)")
-_END_OF_LINE: Final = b'\\n","previous_head":"sha256:%b"}'
-"""What stands after the last signature on a head line, with a place for the hexadecimal digits of `previous_head`."""
+_BEFORE_DIGEST: Final = b'\\n","previous_head":"sha256:'
+_AFTER_DIGEST: Final = b'"}'
+"""What stands after the last signature on a head line, around the hexadecimal digits of `previous_head`."""
+_END_LENGTH: Final = len(_BEFORE_DIGEST) + 64 + len(_AFTER_DIGEST)
 _TOGETHER: Final = 64
 """Signatures that are verified one after the other: faster than each between other work."""
 _FEW: Final = 200
@@ -147,13 +149,13 @@ class HeadFold:
         """Keys that must sign the head under way, where that is not just the one in force."""
         self._mark = b""
         """Key id of the log key in force, as it stands on a note."""
-        self._signed_by = _NOTHING
+        self._signed_by = _NOTHING.fullmatch
         """What a signature by that key looks like on a note."""
         self._signed_text = b""
         """The text of a note, with places for size and root in base64."""
         self._text = b""
         """What stands before it on a head line, with places for size and root."""
-        self._end = _END_OF_LINE % self._digest.encode("ascii")
+        self._end = _BEFORE_DIGEST + self._digest.encode("ascii") + _AFTER_DIGEST
         """What stands after it."""
         if start is not None:
             self._start(start)
@@ -172,7 +174,7 @@ class HeadFold:
     def _set_line(self, line: bytes) -> None:
         self._line = line
         self._digest = digest = sha256(line).hexdigest()
-        self._end = _END_OF_LINE % digest.encode("ascii")
+        self._end = _BEFORE_DIGEST + digest.encode() + _AFTER_DIGEST
 
     def point(self) -> HeadPoint | None:
         """Return the point after the last head, None where something before it does not hold."""
@@ -256,18 +258,18 @@ class HeadFold:
         """
         if not self.sound or not self._mark or size == self.size:
             return False
-        if root is None:
-            root = self._fold.root()
+        root = root or self._fold.root()
         text = b2a_base64(root, newline=False)
         start, end = self._text % (size, text), self._end
+        place_ = len(start)
         if (
-            not line.startswith(start)
-            or not line.endswith(end)
-            or self._signed_by.fullmatch(line, len(start), len(line) - len(end)) is None
+            line[:place_] != start
+            or line[-_END_LENGTH:] != end
+            or self._signed_by(line, place_, len(line) - _END_LENGTH) is None
         ):
             return False
         self._root = root
-        self._signature = line, len(start), size, text
+        self._signature = line, place_, size, text
         return True
 
     def problems(self, line: bytes, size: int) -> list[Problem]:
@@ -297,12 +299,14 @@ class HeadFold:
         self.size = size
         self.count += 1
         self._place = at
-        self._set_line(line)
+        self._line = line
+        self._digest = digest = sha256(line).hexdigest()
+        self._end = _BEFORE_DIGEST + digest.encode() + _AFTER_DIGEST
         self._unverified = True
-        expected = self._signature
         if self._key_changed:
             self._verify()
         elif self._every_head:
+            expected = self._signature
             if expected is None or expected[0] is not line:
                 self._verify()
                 return
@@ -429,7 +433,7 @@ class HeadFold:
         except UnknownFormatError:
             self._mark = b""
             return
-        self._signed_by = _signatures_of(self._mark)
+        self._signed_by = _signatures_of(self._mark).fullmatch
         self._signed_text = self.origin.encode("utf-8").replace(b"%", b"%%") + b"\n%d\n%b\n"
         origin = orjson.dumps(self.origin)[1:-1].replace(b"%", b"%%")
         self._text = b'{"head":"' + origin + b"\\n%d\\n%b\\n\\n\xe2\x80\x94 " + origin + b" "

@@ -143,7 +143,8 @@ class RootFold:
             raise ProofError(f"fold: got start {start}, expected 0 or more", code="proof.malformed")
         self.start = start
         self.size = start
-        # Complete subtrees that wait for their right neighbours, left to right: each is larger than the next.
+        # Complete subtrees that wait for their right neighbours, left to right: each is larger than the next. Each stands there
+        # after the byte 0x01, as a node begins.
         self._stack: list[bytes] = []
         # Complete subtrees whose left neighbour lies before `start`, left to right: they stand before all others.
         self._edge: list[bytes] = []
@@ -184,12 +185,12 @@ class RootFold:
         stack, number, hash_ = self._stack, self.size, sha256
         self.size = number + 1
         while number & 1:
-            leaf = hash_(b"\x01" + stack.pop() + leaf).digest()
+            leaf = hash_(stack.pop() + leaf).digest()
             number >>= 1
         root = leaf
         for left in reversed(stack):
-            root = hash_(b"\x01" + left + root).digest()
-        stack.append(leaf)
+            root = hash_(left + root).digest()
+        stack.append(b"\x01" + leaf)
         return root
 
     def extend(self, leaves: Sequence[bytes]) -> None:
@@ -233,7 +234,7 @@ class RootFold:
             raise self._rootless()
         running = None
         for found in reversed(self._stack):
-            running = found if running is None else sha256(b"\x01" + found + running).digest()
+            running = found[1:] if running is None else sha256(found + running).digest()
         return EMPTY_ROOT if running is None else running
 
     def _rootless(self) -> ProofError:
@@ -241,7 +242,7 @@ class RootFold:
 
     def snapshot(self) -> FoldState:
         """Return the state, to resume from or to send to another process."""
-        return FoldState(self.start, self.size, (*self._edge, *self._stack))
+        return FoldState(self.start, self.size, (*self._edge, *(found[1:] for found in self._stack)))
 
     def _add(self, level: int, found: bytes) -> None:
         """Add a complete subtree of 2**level leaves; the size is a multiple of 2**level."""
@@ -251,9 +252,9 @@ class RootFold:
             if not stack:
                 self._edge.append(found)
                 return
-            found = sha256(b"\x01" + stack.pop() + found).digest()
+            found = sha256(stack.pop() + found).digest()
             number >>= 1
-        stack.append(found)
+        stack.append(b"\x01" + found)
 
 
 def _levels(start: int, end: int) -> Iterator[int]:
