@@ -68,7 +68,6 @@ def _amount(member: str, says: str) -> tuple[Column, Column]:
 CHARGES: Final = (
     LEDGER,
     INDEX,
-    Column("intent", "VARCHAR", "Intent of the act; NULL where the receipt is that intent.", DIGEST, "m.intent", RANDOM),
     Column("stage", "VARCHAR", "`reserved` before the act, `settled` by its outcome, `usage` that counts against nothing, `resolved` later.", "word", "item.stage"),
     Column("meter", "VARCHAR", "What is counted, with its unit.", "meter", "item.charge.meter"),
     *_amount("quoted", "What was expected."),

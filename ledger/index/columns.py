@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-__all__ = ["Column", "Row", "Shape", "Stored", "View", "literal", "quoted", "typed"]
+__all__ = ["Column", "Row", "Shape", "Stored", "View", "by_index", "literal", "quoted", "typed"]
 
 Shape: TypeAlias = "str | dict[str, Shape] | list[Shape]"
 """The type of a JSON value: a type of DuckDB, or an object or list of shapes."""
@@ -99,6 +99,14 @@ class View:
 def typed(value: str, shape: Shape | Mapping[str, Shape] | Sequence[Mapping[str, Shape]]) -> str:
     """Return the expression that reads JSON text into a shape."""
     return f"json_transform({value}, '{json.dumps(shape)}')"
+
+
+def by_index(table: str, column: str) -> str:
+    """Return the query for a column of a stored table by position, of which each is there once at most.
+
+    DuckDB sees that by the grouping: a left join with it costs nothing where nobody asks for the column.
+    """
+    return f'(SELECT ledger, "index", any_value({column}) AS {column} FROM stored.{table} GROUP BY ledger, "index")'
 
 
 def quoted(name: str) -> str:

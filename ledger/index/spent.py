@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledger.index.columns import Column, Stored, View, literal
+from ledger.index.columns import Column, Stored, View, by_index, literal
 from ledger.index.record import DIGEST, LEDGER, RECORDED_AT, RUN, UTC
 from ledger.rules.amounts import EDGE
 from ledger.rules.effect import PROOFS_OF_NOTHING
@@ -159,8 +159,7 @@ def filled(file: str, *, once: bool) -> tuple[str, ...]:
 
 
 _STILL_OPEN: Final = f'EXISTS (FROM stored.{_OPEN.name} AS a WHERE a.ledger = i.ledger AND a.began = i."index")'
-_ID: Final = '(SELECT ledger, "index", any_value(receipt) AS receipt FROM stored.record GROUP BY ledger, "index")'
-"""Receipt ids by position. DuckDB leaves a join with it out where no id is asked for, since it sees that a position is there once."""
+_ID: Final = by_index("record", "receipt")
 
 SPEND: Final = View(
     "spend",

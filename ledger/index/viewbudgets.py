@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledger.index.acts import CHARGES
-from ledger.index.columns import Column, View
+from ledger.index.columns import Column, View, by_index
 from ledger.index.record import DIGEST, INDEX, LEDGER, RECEIPT, RECORDED_AT, RUN, UTC
 from ledger.index.spent import METER, SPEND
 from ledger.index.viewruns import ACTOR
@@ -19,13 +19,15 @@ VIEWS: Final = (
         (
             LEDGER, RECEIPT, INDEX, RUN,
             Column("intent", "VARCHAR", "Intent of the act.", DIGEST),
-            *(each for each in CHARGES if each.name not in ("ledger", "index", "intent")),
+            *(each for each in CHARGES if each.name not in ("ledger", "index")),
             RECORDED_AT,
         ),
-        """
-        SELECT c.ledger, r.receipt, c."index", r.run, coalesce(c.intent, r.receipt) AS intent,
-               c.* EXCLUDE (ledger, "index", intent), r.recorded_at
+        f"""
+        SELECT c.ledger, r.receipt, c."index", r.run, coalesce(o.intent, v.intent, r.receipt) AS intent,
+               c.* EXCLUDE (ledger, "index"), r.recorded_at
         FROM stored.stated_charges AS c JOIN stored.record AS r ON r.ledger = c.ledger AND r."index" = c."index"
+        LEFT JOIN {by_index("outcomes", "intent")} AS o ON o.ledger = c.ledger AND o."index" = c."index"
+        LEFT JOIN {by_index("resolutions", "intent")} AS v ON v.ledger = c.ledger AND v."index" = c."index"
         """,
     ),
     View(
