@@ -20,6 +20,7 @@ from ledger.index.asking import Answer, QueryTimeError, ask, within
 from ledger.index.beside import Beside
 from ledger.index.parquet import part_of, write_parquet
 from ledger.index.questions import QUESTIONS
+from ledger.index.schema import PUBLIC, VIEWS, views_for
 from ledger.index.session import open_session
 from ledger.storage.clock import now
 from verify.report import accept_codes
@@ -120,7 +121,8 @@ def sql(
     sources = [one.source for one in made]
     asked_at = now().replace("T", " ").removesuffix("Z")
     writable = () if output is None else (part_of(output),)
-    connection = open_session(sources, asked_at=asked_at, unsafe=unsafe, writable=writable)
+    views = views_for(text) if question is not None and not unsafe else (*VIEWS, *PUBLIC)
+    connection = open_session(sources, asked_at=asked_at, unsafe=unsafe, writable=writable, views=views)
     folders = {each.ledger: each.folder for each in sources}
     trusted = read_trust(options)
     beside = Beside(folders, {} if trusted is None else {name: pin.key for name, pin in trusted.notaries.items()})

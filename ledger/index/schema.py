@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from ledger.digest import digest
 from ledger.index import acts, record, spent, standing, state, viewbudgets, viewruns, viewstanding
 from ledger.index.columns import Stored, View
 
-__all__ = ["DERIVED", "PUBLIC", "SCHEMA_DIGEST", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS"]
+__all__ = ["DERIVED", "PUBLIC", "SCHEMA_DIGEST", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS", "views_for"]
 
 SCHEMA_VERSION: Final = 1
 """What a person is told; an index is told apart by `SCHEMA_DIGEST`."""
@@ -55,3 +56,19 @@ _ORDER: Final = (
 _ALL: Final = {each.name: each for each in (*(_plain(each) for each in (*STATE, *STORED) if each.public), *VIEWS)}
 PUBLIC: Final[tuple[View, ...]] = tuple(_ALL[name] for name in _ORDER if name in _ALL)
 """What a query sees."""
+
+_WORD: Final = re.compile(r"[a-z_]+")
+
+
+def views_for(query: str) -> tuple[View, ...]:
+    """Return the views that a query of ours needs, with those that they need themselves, and those that say what is verified.
+
+    A word that is the name of a view counts as that view, so there may be some too many.
+    """
+    views = {view.name: view for view in (*VIEWS, *PUBLIC)}
+    needed, texts = {table.name for table in STATE}, [query]
+    while texts:
+        found = set(_WORD.findall(texts.pop())) & views.keys() - needed
+        needed |= found
+        texts += [views[name].select for name in found]
+    return tuple(view for name, view in views.items() if name in needed)

@@ -47,7 +47,13 @@ class Source:
 
 
 def open_session(
-    sources: Sequence[Source], *, asked_at: str, unsafe: bool = False, writable: Sequence[Path] = (), threads: int = 0
+    sources: Sequence[Source],
+    *,
+    asked_at: str,
+    unsafe: bool = False,
+    writable: Sequence[Path] = (),
+    threads: int = 0,
+    views: Sequence[View] = (*VIEWS, *PUBLIC),
 ) -> Session:
     """Return a connection that sees the views of the schema over all sources.
 
@@ -57,6 +63,7 @@ def open_session(
         unsafe: leave the connection open to files, network and settings; the indices stay read-only.
         writable: files that may be written all the same.
         threads: how many threads, 0 for one a core.
+        views: those that are made; all of them take longer than many a question.
 
     Raises:
         LedgerError: two sources of one ledger.
@@ -72,7 +79,7 @@ def open_session(
         connection.execute(f"SET memory_limit = '{memory_bytes() // 2} bytes'")
         _attach(connection, sources)
         create_tables(connection)
-        _add_views(connection, asked_at)
+        _add_views(connection, asked_at, views)
         if not unsafe:
             lock(connection, writable)
     except BaseException:
@@ -151,7 +158,7 @@ def open_state(source: Source) -> Session:
     return connection
 
 
-def _add_views(connection: Session, asked_at: str, views: Sequence[View] = (*VIEWS, *PUBLIC)) -> None:
+def _add_views(connection: Session, asked_at: str, views: Sequence[View]) -> None:
     moment = f"TIMESTAMP '{asked_at}'"
     connection.execute(f"CREATE MACRO asked_at() AS {moment}")
     done = set()

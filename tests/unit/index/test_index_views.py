@@ -12,13 +12,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from reference import slow_spend
 from reference.build import Builder, party
-from reference.indexed import make_index, session_of
+from reference.indexed import ASKED_AT, make_index, session_of
 
 from ledger.digest import digest
 from ledger.index.asking import ask
 from ledger.index.beside import Beside
 from ledger.index.questions import QUESTIONS
-from ledger.index.schema import PUBLIC, STORED
+from ledger.index.schema import PUBLIC, STORED, views_for
 from ledger.index.session import Source, open_session
 from ledger.words import Kind
 
@@ -312,6 +312,17 @@ def test_no_answer_depends_on_what_its_question_does_not_have_looked_up(tmp_path
         assert rows(connection, "SELECT DISTINCT arguments FROM calls") == [('"other"',)]
         changed = {name for name, each in QUESTIONS.items() if rows(connection, each.sql) != before[name]}
     assert changed == {name for name, each in QUESTIONS.items() if each.beside}
+
+
+def test_a_question_has_the_same_answer_where_only_what_it_needs_is_made(tmp_path, connection, story):
+    source = Source(make_index(tmp_path / "index.duckdb", story.ledger), story.ledger.origin, tmp_path)
+    for name, each in QUESTIONS.items():
+        views = views_for(each.sql)
+        with open_session([source], asked_at=ASKED_AT, threads=1, views=views) as small:
+            assert rows(small, each.sql) == rows(connection, each.sql), name
+            made = rows(small, "SELECT count(*) FROM duckdb_views() WHERE NOT internal AND schema_name = 'main'")
+            assert made == [(len(views),)], name
+    assert max(len(views_for(each.sql)) for each in QUESTIONS.values()) < len(PUBLIC)
 
 
 @pytest.mark.parametrize("name", [name for name, each in QUESTIONS.items() if not each.beside])
