@@ -26,6 +26,7 @@ DERIVED: Final[tuple[Stored, ...]] = spent.DERIVED
 _MAKING: Final = (
     *(each.create() + each.insert() for each in (*STORED, *STATE)),
     *(each.create() for each in DERIVED),
+    spent.ONCE,
     *spent.filled("index", once=True),
     *spent.filled("index", once=False),
 )

@@ -144,11 +144,12 @@ _CHOSEN: Final = 'i."index" >= $start AND i."index" < $end'
 
 
 def _not_in(file: str) -> str:
+    """Return the condition that an intent `i` has not ended in a file."""
     return f'NOT EXISTS (FROM {file}.{_ENDED.name} AS e WHERE e.began = i."index")'
 
 
 def filled(file: str, *, once: bool) -> tuple[str, ...]:
-    """Return the statements that work them out in a file for the intents from `$start` up to, not including, `$end`.
+    """Return the statements that fill the derived tables of a file from the intents at `$start` up to, not including, `$end`.
 
     `once` is what `ONCE` says of the file.
     """
