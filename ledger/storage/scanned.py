@@ -13,10 +13,10 @@ from ledger.storage.journal import read_segment, segments
 __all__ = ["Scanned"]
 
 _ENTRY_START = re.compile(
-    rb'^\{"entry":\{"envelope":"sha256:[0-9a-f]{64}","index":[0-9]{1,16},"keyring":[0-9]{1,16},'
-    rb'"previous":"sha256:[0-9a-f]{64}","receipt":"sha256:([0-9a-f]{16})',
-    re.MULTILINE,
+    rb'\{"entry":\{"envelope":"sha256:[0-9a-f]{64}","index":[0-9]{1,16},"keyring":[0-9]{1,16},'
+    rb'"previous":"sha256:[0-9a-f]{64}","receipt":"sha256:([0-9a-f]{16})'
 )
+"""Also where a receipt holds the like: a place is looked at before it is believed. It begins with a text, which is soon found."""
 
 
 class Scanned:
