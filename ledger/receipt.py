@@ -541,7 +541,8 @@ def act_digest(act: Act, *, ledger: str, run: str, actor: Actor, effect_key: str
         document["amount"] = act.amount.model_dump(mode="json")
     if act.precondition is not None:
         document["precondition"] = act.precondition
-    return digest(canonical.encode(document))
+    # Texts of models, which take no others than canonical JSON does.
+    return digest(canonical.encode_part(document))
 
 
 def _unknown_or_missing(member: str, found: object, payload: bytes) -> LedgerError:
