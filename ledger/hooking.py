@@ -26,6 +26,7 @@ from ledger import canonical
 from ledger.arguments import ArgumentsError
 from ledger.canonical import MAX_INTEGER, JsonObject, JsonValue
 from ledger.errors import LedgerError, clip
+from ledger.granting import limited_under
 from ledger.members import Adapter, Artifact, Charge
 from ledger.opening_book import read_book
 from ledger.oversight import bound_of
@@ -217,6 +218,8 @@ class Hook:
             limited: frozenset[str] = frozenset()
             if recorder.limited:
                 limited = Spending.of(self._ledger).limited(recorder.root, run.id, size=view.size)
+            if receipt.grant is not None:
+                limited |= limited_under(recorder, receipt.grant, view)
             made = Outcome(
                 **recorder.common(),
                 intent=id_,

@@ -149,7 +149,7 @@ _TABLE: Final = (
     Code("grant.duties", 6, "An act was admitted without the approvals, by different approvers in their roles, that its grant asks for."),
     Code("grant.overspent", 6, "Acts under a grant cost more than it allows."),
     Code("grant.period_overspent", 6, "Acts of an account cost more within a period than a grant allows."),
-    Code("grant.contradicted", 6, "A refusal gives amounts of a grant or an account that are not those of the receipts before it."),
+    Code("grant.contradicted", 6, "A refusal gives amounts of a grant or an account that are not those of the receipts before it, or an act used more than it settles."),
     Code("runbook.other", 6, "A run follows another document than the one that its policy envelope was derived from."),
     Code("runbook.not_refused", 6, "Something ran under a runbook that had to be refused before it started."),
     Code("runbook.undeclared_tool", 6, "An act used a tool that its runbook does not declare."),

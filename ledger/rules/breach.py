@@ -72,7 +72,7 @@ BREACH_CODES: Final = {
     "grant.duties": "An act was admitted without the approvals, by different approvers in their roles, that its grant asks for.",
     "grant.overspent": "Acts under a grant cost more than it allows.",
     "grant.period_overspent": "Acts of an account cost more within a period than a grant allows.",
-    "grant.contradicted": "A refusal gives amounts of a grant or an account that are not those of the receipts before it.",
+    "grant.contradicted": "A refusal gives amounts of a grant or an account that are not those of the receipts before it, or an act used more than it settles.",
     "runbook.other": "A run follows another document than the one that its policy envelope was derived from.",
     "runbook.not_refused": "Something ran under a runbook that had to be refused before it started.",
     "runbook.undeclared_tool": "An act used a tool that its runbook does not declare.",

@@ -15,7 +15,7 @@ from typing import Final
 from ledger.canonical import MAX_INTEGER
 from ledger.members import Charge, Limit
 from ledger.receipt import Decision, Intent, Opening, Outcome, Receipt, Resolution, Run, Step
-from ledger.rules.amounts import COUNTED_METERS, DURATION, UNKNOWN, Draw, is_edge
+from ledger.rules.amounts import DURATION, UNKNOWN, is_edge
 from ledger.rules.breach import Breach, Doubt, Finding
 from ledger.rules.budget import (
     Budget,
@@ -34,9 +34,9 @@ from ledger.rules.budget import (
     settle,
     settled_of,
     settles_as,
-    uncounted,
 )
-from ledger.words import Basis, OutcomeStatus, Reason
+from ledger.rules.said import judge_reserved, judge_said, usage_of
+from ledger.words import OutcomeStatus, Reason
 
 __all__ = ["BudgetReplay", "BudgetState", "RunState"]
 
@@ -194,8 +194,7 @@ class BudgetReplay:
         if isinstance(found, Refused):
             findings.append(_judge(index, found, draw))
             found = hold(budgets, draw)
-        guessed = [charge for charge in intent.reserved if UNKNOWN not in (charge.reserved, charge.quoted)]
-        findings += _doubts(index, budgets, (charge.meter for charge in guessed if _is_open(charge)))
+        findings += judge_reserved(index, budgets, intent.reserved)
         self.take(id_, intent.run, found)
         return findings
 
@@ -214,7 +213,7 @@ class BudgetReplay:
         if outcome.intent not in self._holds:
             return []
         status = settles_as(outcome.status, outcome.reason)
-        return self._settle(index, outcome.intent, status, outcome.charges, _usage(outcome))
+        return self._settle(index, outcome.intent, status, outcome.charges, usage_of(outcome))
 
     def _refuse(self, index: int, decision: Decision) -> list[Finding]:
         """Return what speaks against the amounts that a refusal gives: some budget above it has them."""
@@ -253,14 +252,7 @@ class BudgetReplay:
             for meter in settled  # nothing else can come to cost more than it had set aside
             if (line := new.lines.get(meter, _NO_LINE)).limit is not None and _passes(line, old.lines[meter])
         ]
-        if usage:
-            findings += [
-                _contradicted(index, meter, f"settled {counted}, used", used)
-                for meter, counted, used in _beyond(held, status, charges, usage)
-                if any(budget.is_limited_on(meter) for budget in budgets)
-            ]
-        findings += _foreign(index, budgets, {**settled_of(usage), **settled} if usage else settled)
-        findings += _doubts(index, budgets, [each.meter for each in (*charges, *usage) if _is_open(each)])
+        findings += judge_said(index, budgets, held, status, charges, usage, contradicted="budget.contradicted")
         return findings
 
     def _close(self, index: int, run: Run) -> list[Finding]:
@@ -328,62 +320,6 @@ def _passes(line: Line, before: Line) -> bool:
     """Return whether a limited meter stands past its limit and grace, farther than before."""
     total = line.spent + line.reserved
     return total > (line.limit or 0) + line.grace and total > before.spent + before.reserved
-
-
-def _is_open(charge: Charge) -> bool:
-    """Return whether a charge that somebody must pay here says that its amount is not known, or not how it is known."""
-    return charge.payer is None and (charge.basis is Basis.UNKNOWN or charge.settled == UNKNOWN)
-
-
-def _doubts(index: int, budgets: Sequence[Budget], meters: Iterable[str]) -> list[Finding]:
-    """Return a doubt for each of these meters that a budget limits."""
-    return [
-        Doubt("budget.basis_unknown", index, f"{meter}: what it cost is not known")
-        for meter in dict.fromkeys(meters)
-        if any(budget.is_limited_on(meter) for budget in budgets)
-    ]
-
-
-def _foreign(index: int, budgets: Sequence[Budget], amounts: Draw) -> list[Finding]:
-    """Return a breach for each amount that cannot be counted against a money limit."""
-    found = dict.fromkeys(meter for budget in budgets for meter in uncounted(budget, amounts))
-    return [
-        Breach("budget.unknown_price", index, f"{meter}: cost {amounts[meter]}, in no currency of the limit")
-        for meter in found
-    ]
-
-
-def _beyond(
-    held: Hold, status: OutcomeStatus, charges: Sequence[Charge], usage: Sequence[Charge]
-) -> list[tuple[str, int, int]]:
-    """Return each meter of which more was used than counts for the act: the meter, what counts, and what was used."""
-    used: dict[str, int] = {}
-    for each in usage:
-        if each.payer is None and isinstance(each.settled, int):
-            used[each.meter] = min(used.get(each.meter, 0) + each.settled, MAX_INTEGER)
-    settled, found = settled_of(charges), []
-    for meter, amount in used.items():
-        said = settled.get(meter)
-        kept = held.get(meter, 0)
-        counted = said if isinstance(said, int) else 0 if said is None and status is OutcomeStatus.FAILED else kept
-        if status is OutcomeStatus.AMBIGUOUS:
-            counted = max(counted, kept)
-        # What others pay counts against nothing, and is said.
-        counted += sum(
-            each.settled
-            for each in charges
-            if each.payer is not None and each.meter == meter and isinstance(each.settled, int)
-        )
-        if amount > counted:
-            found.append((meter, counted, amount))
-    return found
-
-
-def _usage(outcome: Outcome) -> tuple[Charge, ...]:
-    """Return what an outcome says was used, of meters that are charged; of one restated from elsewhere nothing is judged."""
-    if outcome.source is not None:
-        return ()
-    return tuple(each for each in outcome.usage if each.meter != DURATION and each.meter not in COUNTED_METERS)
 
 
 def _judge(index: int, refused: Refused, draw: dict[str, int | str]) -> Finding:

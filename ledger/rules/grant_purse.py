@@ -99,6 +99,13 @@ class Purses:
                 self.latest[slot[0]] = max(self.latest.get(slot[0], ""), now)
         self.held[intent] = (tuple((slot, limits) for slot, limits, _ in drawn), taken.hold)
 
+    def drawn_by(self, intent: str) -> tuple[list[Budget], Hold] | None:
+        """Return the sums that an act under way draws on, with their limits, and what it has set aside; None where it draws on none."""
+        found = self.held.get(intent)
+        if found is None:
+            return None
+        return [_limited(self.sums[slot], limits) for slot, limits in found[0]], found[1]
+
     def end(self, intent: str, status: OutcomeStatus, settled: Draw) -> tuple[Passed, ...]:
         """Settle what an act cost, and return the limits that it passed by it."""
         found = self.held.pop(intent, None)

@@ -8,10 +8,10 @@ Source: docs/spec/rules/authority.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ledger.members import Act
+from ledger.members import Act, Charge
 from ledger.receipt import Approval, Decision, Grant, Intent, Opening, Outcome, Receipt, Resolution, Run
 from ledger.rules.amounts import UNKNOWN, Draw
 from ledger.rules.breach import Breach, Doubt, Finding
@@ -23,6 +23,7 @@ from ledger.rules.grant import Uncovered, covers, duties_of, grant_of, line_of, 
 from ledger.rules.grant_purse import Overdrawn, Purses, PursesState
 from ledger.rules.grant_terms import NO_TERMS, Duty, Terms, parse_terms, unfilled
 from ledger.rules.policy_replay import DocumentOf
+from ledger.rules.said import judge_reserved, judge_said, usage_of
 from ledger.words import OutcomeStatus, Reason
 
 __all__ = ["GrantReplay", "GrantsState", "RunUnder"]
@@ -142,11 +143,11 @@ class GrantReplay:
                 return self._intend(index, id_, receipt, now)
             case Outcome():
                 status = settles_as(receipt.status, receipt.reason)
-                return self._end(index, receipt.intent, status, settled_of(receipt.charges))
+                return self._end(index, receipt.intent, status, receipt.charges, usage_of(receipt))
             case Resolution():
                 happened = receipt.happened == "happened"
                 status = OutcomeStatus.COMMITTED if happened else OutcomeStatus.FAILED
-                return self._end(index, receipt.intent, status, settled_of(receipt.charges))
+                return self._end(index, receipt.intent, status, receipt.charges)
             case Decision():
                 return self._refuse(index, receipt, now)
             case Run():
@@ -231,13 +232,20 @@ class GrantReplay:
                 Breach("grant.duties", index, f"approvals: got too few in the role {missing.role!r}, by different keys")
             )
         self.purses.take(id_, line, draw, now=now)
-        return findings
+        drawn = self.purses.drawn_by(id_)
+        return findings if drawn is None else findings + judge_reserved(index, drawn[0], intent.reserved)
 
-    def _end(self, index: int, intent: str, status: OutcomeStatus, settled: Draw) -> list[Finding]:
-        return [
+    def _end(
+        self, index: int, intent: str, status: OutcomeStatus, charges: Sequence[Charge], usage: Sequence[Charge] = ()
+    ) -> list[Finding]:
+        drawn = self.purses.drawn_by(intent)
+        if drawn is None:
+            return []
+        findings: list[Finding] = [
             Breach(_code(each.slot[1] is not None), index, f"{each.meter}: spent {each.spent}, limit {each.limit}")
-            for each in self.purses.end(intent, status, settled)
+            for each in self.purses.end(intent, status, settled_of(charges))
         ]
+        return findings + judge_said(index, *drawn, status, charges, usage, contradicted="grant.contradicted")
 
     def _refuse(self, index: int, decision: Decision, now: str) -> list[Finding]:
         """Return what speaks against the amounts that a refusal by a grant's limit gives."""

@@ -134,6 +134,45 @@ def _limits(rule) -> None:
     rule("account-spent", "Two grants of one account spend what it may in a day.", spends(40, **day))
     rule("account-overspent", "Two grants of one account spend more.", spends(41, **day), "grant.period_overspent")
 
+    def costs(limits: dict[str, Any], basis: str = "reported", **used: Any) -> Callable[[Book], None]:
+        def build(book: Book) -> None:
+            named = grant(book, acts=["deploy"], **limits)
+            book.opening(grant=named)
+            intent = book.intent(grant=named, reserved=[{"meter": USD, "reserved": 10, "basis": "quoted"}])
+            said = {name: [{"meter": each[0], "settled": each[1], "basis": basis}] for name, each in used.items()}
+            book.close(book.outcome(intent, status="committed", **said))
+
+        return build
+
+    foreign, unknown, beyond = "budget.unknown_price", "budget.basis_unknown", "grant.contradicted"
+    for word, limits in (("grant", own), ("account", day)):
+        rule(f"{word}-basis-known", "It cost 5, as somebody reports.", costs(limits, charges=(USD, 5)))
+        rule(
+            f"{word}-basis-unknown",
+            "It cost 5, and nobody says how that is known.",
+            costs(limits, "unknown", charges=(USD, 5)),
+            unknown,
+            3,
+        )
+        rule(f"{word}-foreign-zero", "It cost nothing in another currency.", costs(limits, charges=("eur_micro", 0)))
+        rule(
+            f"{word}-foreign-cost",
+            "It cost a millionth in another currency.",
+            costs(limits, charges=("eur_micro", 1)),
+            foreign,
+        )
+        rule(
+            f"{word}-usage-settled",
+            "As much was used as is settled.",
+            costs(limits, charges=(USD, 5), usage=(USD, 5)),
+        )
+        rule(
+            f"{word}-usage-beyond",
+            "More was used than is settled.",
+            costs(limits, charges=(USD, 5), usage=(USD, 6)),
+            beyond,
+        )
+
     def refused(spent: int) -> Callable[[Book], None]:
         def build(book: Book) -> None:
             named = grant(book, acts=["deploy"], **own)

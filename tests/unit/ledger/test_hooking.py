@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli.rules import sources_of
-from ledger import Ledger, Limit, canonical
+from ledger import Ledger, Limit, canonical, give
 from ledger.arguments import ArgumentsError
 from ledger.hooking import HOOK, Hook, Moment, parse_event
 from ledger.receipt import parse_receipt
@@ -135,6 +135,20 @@ def test_what_was_used_counts_against_what_was_set_aside(ledger):
     client.after()
     client.end()
     assert {each.meter: each.value for each in receipts(ledger, "run")[0].totals}["usd_micro"] == 100
+    assert rules(ledger) == "ok"
+
+
+@both
+def test_what_was_used_under_the_limit_of_a_grant_alone_is_settled(ledger, fresh):
+    grant = give(ledger, "bot", acts=["shell"], limits=[Limit(meter="requests", limit=100)])
+    client = Client(ledger, fresh=fresh, grant=grant)
+    assert client.before().decision == "allow"
+    client.after(usage={"requests": 80})
+    assert [(each.meter, each.settled) for each in receipts(ledger, "outcome")[0].charges] == [("requests", 80)]
+    assert client.before(reserve={"requests": 21}).reason == "grant.limit"
+    assert client.before(reserve={"requests": 20}).decision == "allow"
+    client.after()
+    client.end()
     assert rules(ledger) == "ok"
 
 

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from ledger import receipt as kinds
-from ledger.members import Limit, PeriodLimit
+from ledger.members import Charge, Limit, PeriodLimit
 from ledger.rules.breach import BREACH_CODES, DOUBT_CODES
 from ledger.rules.grant_terms import read_terms
 from ledger.rules.replay import Replay, ReplayState
 from ledger.words import Period
 from tests.reference.rule_chain import Chain, approver
+from tests.reference.rule_chain import charges as said
 
 TRUST = dict([approver("ada", "finance"), approver("bob", "finance", "security"), approver("eve", "security")])
 
@@ -397,3 +398,38 @@ def test_a_fold_that_rests_between_any_two_receipts_finds_the_same():
         "grant.overspent",
     ]
     assert all(play(rest) == whole for rest in range(6))
+
+
+@pytest.mark.parametrize("limit", [{"limits": (Limit(meter="usd_micro", limit=100),)}, {"periods": money(100)}])
+@pytest.mark.parametrize(
+    ("charges", "usage", "code"),
+    [
+        ({"usd_micro": 5}, {"usd_micro": 5}, None),
+        ({"usd_micro": 5}, {"usd_micro": 6}, "grant.contradicted"),
+        ({"usd_micro": 5}, {"requests": 6}, None),
+        ({}, {"usd_micro": 10}, None),
+        ({}, {"usd_micro": 11}, "grant.contradicted"),
+        ({"eur_micro": 0}, {}, None),
+        ({"eur_micro": 1}, {}, "budget.unknown_price"),
+        ({}, {"eur_micro": 1}, "budget.unknown_price"),
+        ({"usd_micro": "unknown"}, {}, "budget.basis_unknown"),
+        ({"requests": "unknown"}, {}, None),
+    ],
+)
+def test_what_an_act_says_of_its_cost_is_held_against_the_limits_of_its_grant(limit, charges, usage, code):
+    made = Grants()
+    grant = made.give(**limit)
+    run = made.opening(grant=grant)
+    intent = made.intent(run, {"usd_micro": 10}, grant=grant)
+    made.outcome(run, intent, charges, usage=said(usage, "settled"))
+    assert made.codes() == ([] if code is None else [code])
+
+
+def test_a_price_that_somebody_guessed_leaves_the_limit_of_a_grant_open():
+    for basis, codes in (("quoted", []), ("unknown", ["budget.basis_unknown"])):
+        made = Grants()
+        grant = made.give(limits=(Limit(meter="usd_micro", limit=100),))
+        run = made.opening(grant=grant)
+        price = (Charge(meter="usd_micro", reserved=10, basis=basis),)
+        made.add(kinds.Intent, **made.act(run), reserved=price, grant=grant)
+        assert made.codes() == codes
