@@ -18,7 +18,7 @@ from ledger.errors import LedgerError
 from ledger.hooking import HOOK, Hook, HookAnswer, parse_event
 from ledger.members import Actor
 from ledger.rules.amounts import parse_budget
-from ledger.run import RunOptions
+from ledger.run_options import RunOptions
 from ledger.storage.ledger import Ledger
 from verify.rules import approvers_of
 

@@ -34,7 +34,8 @@ from ledger.receipt import Intent, Outcome, parse_receipt
 from ledger.refusals import Blocked, Waiting
 from ledger.rules.amounts import UNKNOWN, read_amounts
 from ledger.rules.policy_file import read_policy
-from ledger.run import Run, RunOptions
+from ledger.run import Run
+from ledger.run_options import RunOptions
 from ledger.running_book import Ending, end_step
 from ledger.scope import Scope
 from ledger.spending import Spending, charges_used

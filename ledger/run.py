@@ -16,9 +16,9 @@ Source: docs/spec/receipts.md, docs/spec/trees.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self, TypedDict, Unpack
+from typing import Final, Self, Unpack
 
 from pydantic import ValidationError
 
@@ -28,7 +28,7 @@ from ledger.digest import digest
 from ledger.envelope import Envelope
 from ledger.errors import AlreadyClosedError, clip
 from ledger.granting import admit_opening
-from ledger.members import Actor, Adapter, Artifact, Limit
+from ledger.members import Actor, Adapter, Artifact
 from ledger.opening_book import Book, open_book, refuse
 from ledger.oversight import Oversight
 from ledger.policing import policy_for
@@ -37,6 +37,7 @@ from ledger.recorder import Recorder, common_of, exception_name, explain, openin
 from ledger.refusals import Blocked, Waiting
 from ledger.rules.approval import Approver
 from ledger.rules.policy_file import PolicyDocument
+from ledger.run_options import RunOptions, refuse_types
 from ledger.running_book import conclude_step, due_step, ended_as
 from ledger.scope import Call, NotExecuted, Scope, StepBlock
 from ledger.spending import Spending, limits_of, root_of
@@ -45,53 +46,12 @@ from ledger.storage.ledger import Ledger, Position
 from ledger.storage.writer import View
 from ledger.words import Kind, OutcomeStatus, Profile, Reason, Risk, RunStatus
 
-__all__ = ["Blocked", "Call", "NotExecuted", "Run", "RunOptions", "StepBlock", "close_run"]
+__all__ = ["Blocked", "Call", "NotExecuted", "Run", "StepBlock", "close_run"]
 
 PYTHON: Final = Adapter(name="python", version="1", coverage="reported-calls")
 """The adapter of this API: it sees the calls that the program tells it of, and nothing else."""
 
 _SETTLED_A_COMMIT: Final = 2_000
-
-
-class RunOptions(TypedDict, total=False):
-    """What a run may be told when it is opened."""
-
-    actor: Actor | str | None
-    """On whose behalf: an `Actor`, or the agent's name; parts not given are `unknown`."""
-    correlation: Mapping[str, str] | None
-    """Names of this work elsewhere, such as a ticket; carried unchanged."""
-    limits: Sequence[Limit]
-    """Limits on meters."""
-    budget: Mapping[str, int | str] | None
-    """Limits as people write them: `{"usd": "0.50", "seconds": 90, "tool_calls": 60}`."""
-    policy: bytes | None
-    """A policy document; it is kept, and calls are decided under it. Without it: that of the run it is part of or follows."""
-    adapter: Adapter
-    """What carries the run out and what it sees."""
-    program: str | None
-    """Digest of the program."""
-    document: str | None
-    """Digest of the document that the run follows."""
-    continues: str | None
-    """Run id of the closed run that this one follows."""
-    parent: tuple[str, str | None] | None
-    """Run id of the run that starts this one, and the intent of the call that does."""
-    secrets: Mapping[str, str] | None
-    """Named texts that are cut from everything recorded."""
-    approvers: Mapping[str, Approver] | None
-    """Whom trust names as approvers, by name: nobody else's approval counts."""
-    grant: str | None
-    """Receipt id of the grant that it acts under. Without it: that of the run it is part of."""
-    runbook: bytes | None
-    """The policy envelope of a runbook, or the elements that one is derived from."""
-    profile: str
-    """How much of the runbook is enforced: `R0`, `R1`, or `R2`, which is meant without it."""
-    risk_ceiling: str
-    """The highest risk of a step that runs: `write` without it."""
-    allowlist: Collection[str] | None
-    """Tools that this client allows by itself. Without it: those that its policy does not deny; without both: none."""
-    statement: bytes | None
-    """The adapter's coverage statement, where its coverage is a digest."""
 
 
 class Run(Scope):
@@ -127,6 +87,7 @@ class Run(Scope):
             Blocked: a limit of the run that starts it, or its grant, does not let it.
             AdmissionError: the parent is closed, or runs nest too deep.
         """
+        refuse_types(options)
         actor, parent = options.get("actor"), options.get("parent")
         correlation, adapter = options.get("correlation"), options.get("adapter", PYTHON)
         secrets = Secrets.of(options.get("secrets"))

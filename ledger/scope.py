@@ -49,7 +49,8 @@ from ledger.storage.writer import View
 from ledger.words import CALL_REASONS, Access, Basis, OutcomeStatus, Reason
 
 if TYPE_CHECKING:
-    from ledger.run import Run, RunOptions
+    from ledger.run import Run
+    from ledger.run_options import RunOptions
 
 __all__ = ["Call", "NotExecuted", "Scope", "StepBlock"]
 

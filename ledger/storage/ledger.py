@@ -48,7 +48,8 @@ from ledger.words import SEALED_KINDS, Reason
 if TYPE_CHECKING:
     from ledger.canonical import JsonObject
     from ledger.rules.approval import Approver
-    from ledger.run import Run, RunOptions
+    from ledger.run import Run
+    from ledger.run_options import RunOptions
 
 __all__ = ["Ledger", "Position"]
 
@@ -270,7 +271,7 @@ class Ledger:
     # Runs: see ledger.run.
 
     def run(self, name: str, **options: Unpack[RunOptions]) -> Run:
-        """Return a new run, whose opening is durable; `ledger.run.RunOptions` says what the options are."""
+        """Return a new run, whose opening is durable; `ledger.run_options.RunOptions` says what the options are."""
         from ledger.run import Run  # noqa: PLC0415  run composes storage, not the other way round
 
         return Run.start(self, name, **options)

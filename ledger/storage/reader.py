@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ledger.checkpoint import Head, head_of
+from ledger.digest import is_digest
 from ledger.entry import parse_entry
 from ledger.envelope import parse_envelope
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, StorageError, UnknownFormatError, clip
@@ -122,6 +123,11 @@ class Reader:
         Raises:
             NotFoundError: no such receipt under the newest head.
         """
+        if not is_digest(receipt):
+            raise NotFoundError(
+                f"receipt {clip(receipt)}: is no receipt id, which is sha256: and 64 hexadecimal digits",
+                hint="list runs with: ledger log",
+            )
         for segment, offset in self._hints(lambda state: state.places(bytes.fromhex(receipt[7:]))):
             stored = self.line_at(segment, offset)
             if stored is not None and stored.entry.receipt == receipt and self._is_committed(stored.entry.index):
