@@ -113,7 +113,7 @@ def _resumable(source: Source, snapshot: Snapshot, options: Shared, trust: Trust
     )
     if isinstance(found, LedgerState) and (found.segment, found.offset) == (first, stamp.end):
         # What an index goes on from left nothing out, so no receipt stood twice.
-        found.ids.judged()
+        found.ids.mark_judged()
         return found
     return None
 

@@ -146,11 +146,11 @@ class _Deciding:
                 return [] if found.decision is not None else [ledger.envelope(self._decision(intent, found))]
             return [ledger.envelope(admitted)]
 
-        def take(positions: list[Position]) -> None:
+        def tell(positions: list[Position]) -> None:
             if recorder.limited and blocked is None:
-                Spending.of(ledger).take(recorder.root, positions[-1], admitted)
+                Spending.of(ledger).tell(recorder.root, positions[-1], admitted)
 
-        positions = ledger.commit(build, take)
+        positions = ledger.commit(build, tell)
         if blocked is None:
             return Admitted(positions[-1].receipt, admitted.effect, self.limited)
         if positions:

@@ -358,13 +358,15 @@ def close_run(
         )
         return [*made, *folded, ledger.seal(closing)]
 
+    def forget(_: list[Position]) -> None:
+        if closes and id_ == root:
+            Spending.of(ledger).forget(root)
+            Oversight.of(ledger).forget(root)
+
     try:
         while True:
-            positions = ledger.commit(build)
+            positions = ledger.commit(build, forget)
             if closes:
-                if id_ == root:
-                    Spending.of(ledger).forget(root)
-                    Oversight.of(ledger).forget(root)
                 return positions[-1]
     except ValidationError as invalid:
         raise explain("close", invalid) from invalid

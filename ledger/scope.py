@@ -557,12 +557,12 @@ class Call(Scope):
             )
             return [*folded, recorder.ledger.envelope(outcome)]
 
-        def take(positions: list[Position]) -> None:
+        def tell(positions: list[Position]) -> None:
             if recorder.limited and outcome is not None:
-                Spending.of(recorder.ledger).take(recorder.root, positions[-1], outcome)
+                Spending.of(recorder.ledger).tell(recorder.root, positions[-1], outcome)
 
         try:
-            self.outcome = recorder.ledger.commit(build, take)[-1]
+            self.outcome = recorder.ledger.commit(build, tell)[-1]
         except LedgerError as error:
             error.hint = error.hint or f"the act {self.act.name!r} is ambiguous: its outcome is not recorded"
             raise

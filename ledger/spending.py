@@ -149,8 +149,8 @@ class _Tree:
             self.cursor.advance(size, self.see)
             self.told = {index: told for index, told in self.told.items() if index >= size}
 
-    def take(self, index: int, id_: str, receipt: Receipt) -> None:
-        """Take a receipt of this process, at once where no entry is missing before it."""
+    def tell(self, index: int, id_: str, receipt: Receipt) -> None:
+        """Take a receipt of this process at once, or when the entries before it are taken."""
         if index == self.next:
             self._take(index, id_, receipt)
             self.next += 1
@@ -251,16 +251,20 @@ class Spending:
         """Drop a tree whose outermost run is closed."""
         self._trees.pop(root, None)
 
-    def take(self, root: str, position: Position, receipt: Receipt) -> None:
-        """Take what this process recorded in a tree of runs, so that it need not be read again; it must be durable."""
+    def tell(self, root: str, position: Position, receipt: Receipt) -> None:
+        """Take what this process recorded in a tree of runs, so that it need not be read again; it must be durable.
+
+        Where that fails the tree is dropped: whoever needs it next folds it from the journal, and says what is wrong.
+        """
         tree = self._trees.get(root)
         if tree is None:
             return
         try:
-            tree.take(position.index, position.receipt, receipt)
-        except BaseException:
+            tree.tell(position.index, position.receipt, receipt)
+        except BaseException as error:
             del self._trees[root]
-            raise
+            if not isinstance(error, Exception):
+                raise
 
     def _caught_up(self, root: str, size: int) -> BudgetReplay:
         tree = self._trees.get(root)

@@ -261,15 +261,15 @@ class HeadFold:
         root = root or self._fold.root()
         text = b2a_base64(root, newline=False)
         start, end = self._text % (size, text), self._end
-        place_ = len(start)
+        length = len(start)
         if (
-            line[:place_] != start
+            line[:length] != start
             or line[-_END_LENGTH:] != end
-            or self._signed_by(line, place_, len(line) - _END_LENGTH) is None
+            or self._signed_by(line, length, len(line) - _END_LENGTH) is None
         ):
             return False
         self._root = root
-        self._signature = line, place_, size, text
+        self._signature = line, length, size, text
         return True
 
     def problems(self, line: bytes, size: int) -> list[Problem]:
@@ -299,9 +299,7 @@ class HeadFold:
         self.size = size
         self.count += 1
         self._place = at
-        self._line = line
-        self._digest = digest = sha256(line).hexdigest()
-        self._end = _BEFORE_DIGEST + digest.encode() + _AFTER_DIGEST
+        self._set_line(line)
         self._unverified = True
         if self._key_changed:
             self._verify()

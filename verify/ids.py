@@ -10,7 +10,7 @@ from ledger.errors import FormatError
 
 __all__ = ["IdSet"]
 
-_FEW: Final = 64
+_FEW: Final = 16
 """Prefixes that came to a bucket which are rather looked for in it one by one."""
 
 
@@ -37,7 +37,7 @@ class IdSet:
         for bucket, more in zip(self._buckets, other._buckets, strict=True):
             bucket.extend(more)
 
-    def judged(self) -> None:
+    def mark_judged(self) -> None:
         """Take what is there now as looked at: who did so found no id twice."""
         self._judged = list(map(len, self._buckets))
 
@@ -63,7 +63,7 @@ class IdSet:
     def suspects(self) -> set[bytes]:
         """Return the prefixes of eight bytes that stand more than once; different ids may share one.
 
-        Of those that were judged before, only those are returned that came again.
+        Where some were judged before, those among them that share a prefix may be left out, but for those that came again.
         """
         found: set[bytes] = set()
         for bucket, judged in zip(self._buckets, self._judged, strict=True):

@@ -121,7 +121,7 @@ class LedgerFold:
             self.chain.heads.watched_root = start.totals.watched_root
         self.chain.ids = start.ids
         if start.good:
-            start.ids.judged()
+            start.ids.mark_judged()
         if self._receipts is not None and start.receipts is not None:
             self._receipts.resume(start.receipts)
 

@@ -20,6 +20,7 @@ import orjson
 from ledger import canonical
 from ledger.digest import is_digest
 from ledger.errors import LedgerError, NotFoundError
+from ledger.index.columns import Row
 from ledger.index.questions import QUESTIONS
 from ledger.storage.artifacts import SALT_BYTES, ArtifactStore
 
@@ -37,8 +38,6 @@ _TABLES: Final = {
 }  # fmt: skip
 _BATCH: Final = 1_000
 _WITHOUT: Final = frozenset(each.sql for each in QUESTIONS.values() if not each.beside)
-
-Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ _MEMORY_BYTES: Final = 2 << 30
 _SHARE: Final = 5
 """Of the memory, what the journal may take up that is loaded and not on the disk yet: it is held several times over."""
 _NAME: Final = "being_built"
-_STRETCH: Final = 1_000_000
-"""Entries of which is worked out at once what their acts took: as many as the memory holds easily."""
+_ENTRY_BYTES: Final = 2_048
+"""Memory that an entry takes up while it is worked out what acts took, about."""
 
 
 class Build:
@@ -59,7 +59,7 @@ class Build:
         self._temporary = temporary_beside(self._target)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._crew: Crew | None = None
-        memory = min(_MEMORY_BYTES, memory_bytes() // 2)
+        self._memory = memory = min(_MEMORY_BYTES, memory_bytes() // 2)
         try:
             index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             remove_temporaries(index.parent, which=self._is_ours)
@@ -160,12 +160,19 @@ class Build:
         ).fetchall()
         execute("CREATE SCHEMA memory.stored")
         for name in SOURCES:
+            # All rows are of one ledger, whichever.
             execute(f"CREATE VIEW memory.stored.{name} AS SELECT false AS ledger, * FROM {_NAME}.main.{name}")
         execute("USE memory")
         ((once,),) = execute(ONCE).fetchall()
-        for first in range(start, end, _STRETCH):
+        stretches = [(start, end)]
+        while stretches:
+            first, last = stretches.pop()
+            if last - first > max(1, self._memory // _ENTRY_BYTES):
+                middle = (first + last) // 2
+                stretches += [(middle, last), (first, middle)]
+                continue
             for statement in filled(_NAME, once=once):
-                execute(statement, {"start": first, "end": first + _STRETCH})
+                execute(statement, {"start": first, "end": last})
         execute(f"USE {_NAME}")
 
     def _follow(self) -> None:

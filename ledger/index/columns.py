@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-__all__ = ["Column", "Row", "Shape", "Stored", "View", "by_index", "literal", "quoted", "typed"]
+__all__ = ["Column", "Row", "Shape", "Stored", "Table", "View", "bounded", "by_index", "literal", "quoted", "typed"]
 
 Shape: TypeAlias = "str | dict[str, Shape] | list[Shape]"
 """The type of a JSON value: a type of DuckDB, or an object or list of shapes."""
 Row: TypeAlias = dict[str, Any]
 """Column -> value, of a table of the index."""
+_MOST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +40,12 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A table that is filled from receipts.
-
-    `kinds` are the kinds of receipts that it takes, all where it is empty. `shape` is what it reads of their payload, as `r`.
-    `each` is a list over it, of which every item, as `item` at `position`, makes a row. `origin` is the staged table.
-    """
+class Table:
+    """A table of the index."""
 
     name: str
     says: str
     columns: tuple[Column, ...]
-    kinds: tuple[str, ...] = ()
-    shape: Mapping[str, Shape] = field(default_factory=dict)
-    each: str = ""
-    holding: tuple[str, ...] = ()
-    """Members, of which a payload must hold one for the table to take anything from it."""
-    origin: str = "staged"
     public: bool = True
 
     @property
@@ -69,6 +60,22 @@ class Stored:
             for each in self.own
         )
         return f"CREATE {'OR REPLACE ' if anew else ''}TABLE {self.name} ({columns})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Table):
+    """A table that is filled from receipts.
+
+    `kinds` are the kinds of receipts that it takes, all where it is empty. `shape` is what it reads of their payload, as `r`.
+    `each` is a list over it, of which every item, as `item` at `position`, makes a row. `origin` is the staged table.
+    """
+
+    kinds: tuple[str, ...] = ()
+    shape: Mapping[str, Shape] = field(default_factory=dict)
+    each: str = ""
+    holding: tuple[str, ...] = ()
+    """Members, of which a payload must hold one for the table to take anything from it."""
+    origin: str = "staged"
 
     def insert(self) -> str:
         """Return the statement that takes what is staged into the table."""
@@ -107,6 +114,11 @@ def by_index(table: str, column: str) -> str:
     DuckDB sees that by the grouping: a left join with it costs nothing where nobody asks for the column.
     """
     return f'(SELECT ledger, "index", any_value({column}) AS {column} FROM stored.{table} GROUP BY ledger, "index")'
+
+
+def bounded(sum_: str) -> str:
+    """Return a sum as an integer column holds it: one that no column holds is the most, or the least, that it holds."""
+    return f"least(greatest({sum_}, -{_MOST}), {_MOST})::BIGINT"
 
 
 def quoted(name: str) -> str:

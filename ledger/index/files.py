@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from ledger.index.columns import Column, Stored
+from ledger.index.columns import Column, Table
 
 __all__ = ["FOLLOWS", "Mark", "Way", "mark_of", "newer_of", "way_on"]
 
@@ -24,7 +24,7 @@ Mark: TypeAlias = tuple[int, int, int, int]
 Way: TypeAlias = Literal["anew", "newer", "folded"]
 """How an index is made: from nothing, by what is new in a file beside it, or as a copy with that and what is new."""
 
-FOLLOWS: Final = Stored(
+FOLLOWS: Final = Table(
     "follows",
     "The file that this one follows.",
     (

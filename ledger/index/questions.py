@@ -71,8 +71,8 @@ _ALL: Final = (
         "What did each agent spend in each month, and of how much of it is the price unknown?",
         """
         SELECT agent, strftime(month, '%Y-%m') AS month, * EXCLUDE (agent, month) FROM (
-            SELECT r.agent, date_trunc('month', s.recorded_at) AS month, s.meter, sum(s.spent)::BIGINT AS spent,
-                   sum(s.reserved)::BIGINT AS still_reserved, count_if(s.unknown) AS acts_of_unknown_cost, count(*) AS acts
+            SELECT r.agent, date_trunc('month', s.recorded_at) AS month, s.meter, sum(s.spent) AS spent,
+                   sum(s.reserved) AS still_reserved, count_if(s.unknown) AS acts_of_unknown_cost, count(*) AS acts
             FROM spend AS s JOIN runs AS r USING (ledger, run) GROUP BY ALL
         ) ORDER BY ALL
         """,
@@ -172,7 +172,7 @@ _ALL: Final = (
         "amounts",
         "What was moved, by agent and resource?",
         """
-        SELECT agent, resource, amount_meter, sum(amount)::BIGINT AS moved, count(*) AS acts
+        SELECT agent, resource, amount_meter, sum(amount) AS moved, count(*) AS acts
         FROM calls WHERE amount IS NOT NULL AND status = 'committed' GROUP BY ALL ORDER BY moved DESC
         """,
     ),

@@ -7,7 +7,7 @@ from typing import Final
 
 from ledger.digest import digest
 from ledger.index import acts, record, spent, standing, state, viewbudgets, viewruns, viewstanding
-from ledger.index.columns import Stored, View
+from ledger.index.columns import Stored, Table, View
 
 __all__ = ["DERIVED", "PUBLIC", "SCHEMA_DIGEST", "SCHEMA_VERSION", "STATE", "STORED", "VIEWS", "views_for"]
 
@@ -17,21 +17,21 @@ SCHEMA_VERSION: Final = 1
 STORED: Final[tuple[Stored, ...]] = (*record.TABLES, *acts.TABLES, *standing.TABLES)
 """Filled from receipts."""
 
-STATE: Final[tuple[Stored, ...]] = state.TABLES
+STATE: Final[tuple[Table, ...]] = state.TABLES
 """Written by whoever verified."""
 
-DERIVED: Final[tuple[Stored, ...]] = spent.DERIVED
+DERIVED: Final[tuple[Table, ...]] = spent.DERIVED
 """Worked out from what is stored when a file is finished."""
 
 _MAKING: Final = (
-    *(each.create() + each.insert() for each in (*STORED, *STATE)),
-    *(each.create() for each in DERIVED),
+    *(each.create() for each in (*STORED, *STATE, *DERIVED)),
+    *(each.insert() for each in STORED),
     spent.ONCE,
     *spent.filled("index", once=True),
     *spent.filled("index", once=False),
 )
 SCHEMA_DIGEST: Final = digest("\n".join(_MAKING).encode("utf-8"))
-"""Changes with every change of a stored table: an index of another one is made anew."""
+"""Changes with every change of a table and of what fills it: an index of another one is made anew."""
 
 _FINDINGS: Final = View(
     "findings",
@@ -44,7 +44,7 @@ VIEWS: Final[tuple[View, ...]] = (_FINDINGS, *viewruns.VIEWS, *viewbudgets.VIEWS
 """In an order in which each may use those before it."""
 
 
-def _plain(table: Stored) -> View:
+def _plain(table: Table) -> View:
     """Return a stored table as it is shown."""
     return View(table.name, table.says, table.columns, f"SELECT * FROM stored.{table.name}")
 

@@ -1,7 +1,7 @@
-"""What acts take from budgets: worked out once for acts that have ended, when a file of the index is made, and asked for the others.
+"""What acts take from budgets: worked out when a file of the index is made for those that were settled, and when asked for the others.
 
-An act that is committed or failed takes what it took; nothing that comes later changes that, so its rows are kept. Acts that are
-open or ambiguous in their file are named in it, and worked out whenever somebody asks, with whatever came since.
+An act that is committed or failed, by its outcome or by a resolution, takes what it took; nothing that comes later changes that, so its
+rows are kept. Acts that are open or ambiguous in their file are named in it, and worked out with whatever came since.
 
 Source: docs/spec/rules/budgets.md.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledger.index.columns import Column, Stored, View, by_index, literal
+from ledger.index.columns import Column, Table, View, by_index, literal
 from ledger.index.record import DIGEST, LEDGER, RECORDED_AT, RUN, UTC
 from ledger.rules.amounts import EDGE
 from ledger.rules.effect import PROOFS_OF_NOTHING
@@ -20,28 +20,31 @@ __all__ = ["DERIVED", "METER", "ONCE", "SOURCES", "SPEND", "filled"]
 METER: Final = Column("meter", "VARCHAR", "What is counted, with its unit in its name.", "meter")
 
 _BEGAN: Final = Column("began", "BIGINT", "Position of the act's intent in the chain.", "from 0")
-_TAKEN: Final = (
-    Column("held", "BIGINT", "What it set aside before acting.", "by its meter"),
-    Column("spent", "BIGINT", "What counts as spent.", "by its meter"),
-    Column("unknown", "BOOLEAN", "Whether nobody knows what it cost; it then counts as what was set aside."),
-    Column("status", "VARCHAR", "`committed`, `failed`, `ambiguous` or `open`, a resolution taken into account.", "word"),
-    Column("overrun", "BOOLEAN", "Whether it cost more than it had set aside."),
-)  # fmt: skip
+_ENDED: Final = Column("ended", "BIGINT", "Position of the receipt that settled it.", "from 0")
+_HELD: Final = Column("held", "BIGINT", "What it set aside before acting.", "by its meter")
+_SPENT: Final = Column("spent", "BIGINT", "What counts as spent.", "by its meter")
 _RESERVED: Final = Column("reserved", "BIGINT", "What is still set aside.", "by its meter")
+_UNKNOWN: Final = Column(
+    "unknown", "BOOLEAN", "Whether nobody knows what it cost; it then counts as what was set aside."
+)
+_STATUS: Final = Column(
+    "status", "VARCHAR", "`committed`, `failed`, `ambiguous` or `open`, a resolution taken into account.", "word"
+)
+_OVERRUN: Final = Column("overrun", "BOOLEAN", "Whether it cost more than it had set aside.")
 
-_ENDED: Final = Stored(
+_ENDED_ACTS: Final = Table(
     "ended_acts",
-    "What acts took that have ended, meter by meter.",
-    (LEDGER, _BEGAN, Column("ended", "BIGINT", "Position of the receipt that settled it.", "from 0"), RUN, RECORDED_AT, METER, *_TAKEN),
+    "What acts took that are committed or failed, meter by meter.",
+    (LEDGER, _BEGAN, _ENDED, RUN, RECORDED_AT, METER, _HELD, _SPENT, _UNKNOWN, _STATUS, _OVERRUN),
     public=False,
-)  # fmt: skip
-_OPEN: Final = Stored("open_acts", "Acts that have not ended in this file.", (LEDGER, _BEGAN), public=False)
+)
+_OPEN_ACTS: Final = Table("open_acts", "Acts that are open or ambiguous in this file.", (LEDGER, _BEGAN), public=False)
 
-DERIVED: Final = (_ENDED, _OPEN)
+DERIVED: Final = (_ENDED_ACTS, _OPEN_ACTS)
 """Tables that are worked out from those that are filled from receipts."""
 
 SOURCES: Final = ("intents", "outcomes", "resolutions", "stated_charges")
-"""The tables that they are worked out from."""
+"""Names of the tables that they are worked out from."""
 
 _EDGE: Final = literal(EDGE.pattern)
 _PROOFS: Final = ", ".join(literal(each) for each in sorted(PROOFS_OF_NOTHING))
@@ -54,7 +57,7 @@ ONCE: Final = f"""
         FROM (SELECT "index", hash("index", meter) AS mark FROM stored.stated_charges WHERE stage <> 'usage')
     ) WHERE doubt
 """
-"""Whether no receipt states a meter twice, told in one pass without a table of all: charges are looked at as they come.
+"""The query for whether no receipt states a meter twice, told in one pass without a table of all: charges are looked at as they come.
 
 Where positions never fall and no receipt has more than `_NEAR` charges, all of a receipt stand together, so one of the rows just
 before is the same if there is one. The order in which they come decides nothing: any other order is a doubt, and doubts are added up.
@@ -62,10 +65,10 @@ before is the same if there is one. The order in which they come decides nothing
 
 
 def _stated(stage: str, place: str, amount: str, *, once: bool, which: str = "true") -> str:
-    """Return the query for the amount of each meter that a receipt of an act states; `place` is the receipt's position in `ended`."""
+    """Return the query for the amount of each meter that a receipt of an act states; `place` is the receipt's position in `acts`."""
     rows = f"""
-        SELECT e.ledger, e.began, c.meter, {amount} AS amount
-        FROM stored.stated_charges AS c JOIN ended AS e ON e.ledger = c.ledger AND e.{place} = c."index"
+        SELECT a.ledger, a.began, c.meter, {amount} AS amount
+        FROM stored.stated_charges AS c JOIN acts AS a ON a.ledger = c.ledger AND a.{place} = c."index"
         WHERE c.stage = '{stage}' AND c.meter NOT IN ('receipts', 'concurrency') AND {which}
     """
     if once:
@@ -80,7 +83,8 @@ def _stated(stage: str, place: str, amount: str, *, once: bool, which: str = "tr
 def _taken(chosen: str, *, once: bool) -> str:
     """Return the query for what acts take, meter by meter.
 
-    An act draws what its intent reserves, one call where that says none; what its outcome or its first resolution says is settled.
+    An act draws what its intent reserves, one call where that says none. Its outcome settles it; an ambiguous one keeps what is set
+    aside, and no less than it says, until the first resolution settles the act. What comes after it was settled settles nothing.
 
     Args:
         chosen: Which intents, as `i`, it is asked of.
@@ -89,15 +93,17 @@ def _taken(chosen: str, *, once: bool) -> str:
     drawn = """CASE WHEN c.payer IS NOT NULL THEN 0
                     ELSE coalesce(c.reserved, CASE WHEN c.reserved_unknown THEN NULL ELSE c.quoted END) END"""
     says = "c.payer IS NULL AND (c.settled IS NOT NULL OR c.settled_unknown OR c.basis = 'unknown')"
+    late = 'coalesce(v."index" < o."index", false)'
     return f"""
-        WITH ended AS (
-            SELECT i.ledger, i."index" AS began, i.run, i.recorded_at, o."index" AS outcome_at, o.status AS first,
-                   o.status = 'failed' AND coalesce(o.reason, '') NOT IN ({_PROOFS}) AS unproven, v."index" AS resolution_at, v.happened
+        WITH acts AS (
+            SELECT i.ledger, i."index" AS began, i.run, i.recorded_at, v."index" AS resolution_at, v.happened,
+                   CASE WHEN NOT {late} THEN o."index" END AS outcome_at, CASE WHEN NOT {late} THEN o.status END AS first,
+                   o.status = 'failed' AND coalesce(o.reason, '') NOT IN ({_PROOFS}) AS unproven
             FROM stored.intents AS i
             LEFT JOIN stored.outcomes AS o ON o.ledger = i.ledger AND o.intent = i.receipt
             LEFT JOIN (
                 SELECT * FROM stored.resolutions QUALIFY row_number() OVER (PARTITION BY ledger, intent ORDER BY "index") = 1
-            ) AS v ON v.ledger = i.ledger AND v.intent = i.receipt AND (o."index" IS NULL OR o.status = 'ambiguous' OR v."index" < o."index")
+            ) AS v ON v.ledger = i.ledger AND v.intent = i.receipt AND (o."index" IS NULL OR o.status = 'ambiguous' OR {late})
             WHERE {chosen}
         ), drawn AS NOT MATERIALIZED ({_stated("reserved", "began", drawn, once=once)}
         ), said AS ({_stated("settled", "outcome_at", "c.settled", once=once, which=says)}
@@ -107,7 +113,7 @@ def _taken(chosen: str, *, once: bool) -> str:
                    CASE WHEN unknown THEN 0 WHEN meter = 'tool_calls' AND amount = 0 THEN 1 ELSE amount END AS amount
             FROM drawn
             UNION ALL
-            SELECT ledger, began, 'tool_calls', false, 1 FROM ended ANTI JOIN (SELECT * FROM drawn WHERE meter = 'tool_calls') USING (ledger, began)
+            SELECT ledger, began, 'tool_calls', false, 1 FROM acts ANTI JOIN (SELECT * FROM drawn WHERE meter = 'tool_calls') USING (ledger, began)
         ), stated AS (
             SELECT coalesce(h.ledger, s.ledger) AS ledger, coalesce(h.began, s.began) AS began, coalesce(h.meter, s.meter) AS meter,
                    coalesce(h.amount, 0) AS held, coalesce(h.unknown, false) AS draw_unknown, s.amount AS said, s.unknown AS said_unknown
@@ -118,34 +124,35 @@ def _taken(chosen: str, *, once: bool) -> str:
                    r.amount AS later, r.unknown AS later_unknown
             FROM stated AS s FULL JOIN resolved AS r ON r.ledger = s.ledger AND r.began = s.began AND r.meter = s.meter
         ), kept AS (
-            SELECT e.*, l.meter, l.held, l.draw_unknown,
+            SELECT a.*, l.meter, l.held, l.draw_unknown,
                    CASE WHEN first = 'ambiguous' AND said IS NOT NULL THEN greatest(held, said) ELSE held END AS kept,
                    CASE happened WHEN 'happened' THEN 'committed' WHEN 'did_not_happen' THEN 'failed' ELSE coalesce(first, 'open') END AS status,
                    CASE WHEN happened IS NULL THEN said ELSE later END AS amount,
                    CASE WHEN happened IS NULL THEN said_unknown ELSE later_unknown END AS amount_unknown
-            FROM ended AS e JOIN lines AS l ON l.ledger = e.ledger AND l.began = e.began
+            FROM acts AS a JOIN lines AS l ON l.ledger = a.ledger AND l.began = a.began
+        ), settled AS (
+            -- One that is called failed without proof settles as if it was done (clause 17).
+            SELECT *, status IN ('committed', 'failed') AS settles, status = 'failed' AND NOT (unproven AND happened IS NULL) AS undone FROM kept
         )
         SELECT ledger, began, coalesce(resolution_at, outcome_at, began) AS ended, run, recorded_at, meter, held::BIGINT AS held,
-               (CASE WHEN status NOT IN ('committed', 'failed') THEN 0
+               (CASE WHEN NOT settles THEN 0
                      WHEN contains(meter, '->') AND regexp_full_match(meter, {_EDGE}) THEN greatest(kept, coalesce(amount, 0))
-                     WHEN status = 'committed' OR amount_unknown OR (unproven AND happened IS NULL) THEN coalesce(amount, kept)
+                     WHEN amount_unknown OR NOT undone THEN coalesce(amount, kept)
                      ELSE coalesce(amount, 0) END)::BIGINT AS spent,
-               coalesce(amount_unknown, false)
-                   OR (draw_unknown AND amount_unknown IS NULL AND (status <> 'failed' OR (unproven AND happened IS NULL))) AS unknown,
-               status, (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE coalesce(amount, 0) END) > held AS overrun,
-               (CASE WHEN status IN ('ambiguous', 'open') THEN kept ELSE 0 END)::BIGINT AS reserved,
-               outcome_at IS NOT NULL AND first <> 'ambiguous' AS final
-        FROM kept
+               coalesce(amount_unknown, false) OR (draw_unknown AND amount_unknown IS NULL AND NOT undone) AS unknown,
+               status, kept > held OR (settles AND coalesce(amount, 0) > kept) AS overrun,
+               (CASE WHEN settles THEN 0 ELSE kept END)::BIGINT AS reserved, settles
+        FROM settled
     """
 
 
-_NAMES: Final = ", ".join(each.name for each in _ENDED.own)
+_NAMES: Final = ", ".join(each.name for each in _ENDED_ACTS.own)
 _CHOSEN: Final = 'i."index" >= $start AND i."index" < $end'
 
 
 def _not_in(file: str) -> str:
     """Return the condition that an intent `i` has not ended in a file."""
-    return f'NOT EXISTS (FROM {file}.{_ENDED.name} AS e WHERE e.began = i."index")'
+    return f'NOT EXISTS (FROM {file}.{_ENDED_ACTS.name} AS e WHERE e.began = i."index")'
 
 
 def filled(file: str, *, once: bool) -> tuple[str, ...]:
@@ -154,13 +161,12 @@ def filled(file: str, *, once: bool) -> tuple[str, ...]:
     `once` is what `ONCE` says of the file.
     """
     return (
-        f"INSERT INTO {file}.{_ENDED.name} SELECT {_NAMES} FROM ({_taken(_CHOSEN, once=once)}) WHERE final ORDER BY began, meter",
-        f'INSERT INTO {file}.{_OPEN.name} SELECT "index" FROM stored.intents AS i WHERE {_CHOSEN} AND {_not_in(file)}',
+        f"INSERT INTO {file}.{_ENDED_ACTS.name} SELECT {_NAMES} FROM ({_taken(_CHOSEN, once=once)}) WHERE settles ORDER BY began, meter",
+        f'INSERT INTO {file}.{_OPEN_ACTS.name} SELECT "index" FROM stored.intents AS i WHERE {_CHOSEN} AND {_not_in(file)}',
     )
 
 
-_STILL_OPEN: Final = f'EXISTS (FROM stored.{_OPEN.name} AS a WHERE a.ledger = i.ledger AND a.began = i."index")'
-_ID: Final = by_index("record", "receipt")
+_STILL_OPEN: Final = f'EXISTS (FROM stored.{_OPEN_ACTS.name} AS a WHERE a.ledger = i.ledger AND a.began = i."index")'
 
 SPEND: Final = View(
     "spend",
@@ -168,18 +174,20 @@ SPEND: Final = View(
     (
         LEDGER, RUN,
         Column("intent", "VARCHAR", "Intent of the act.", DIGEST),
-        METER, *_TAKEN[:2], _RESERVED, *_TAKEN[2:],
+        METER, _HELD, _SPENT, _RESERVED, _UNKNOWN, _STATUS, _OVERRUN,
         Column("receipt", "VARCHAR", "Receipt that settled it last, else the intent.", DIGEST),
         Column("recorded_at", "TIMESTAMP", "When the intent was recorded.", UTC),
     ),
     f"""
-        SELECT t.ledger, t.run, i.receipt AS intent, t.meter, t.held, t.spent, t.reserved, t.unknown, t.status, t.overrun, e.receipt, t.recorded_at
+        SELECT t.ledger, t.run, i.receipt AS intent, t.meter, t.held, t.spent, t.reserved, t.unknown, t.status, t.overrun,
+               coalesce(v.receipt, o.receipt, i.receipt) AS receipt, t.recorded_at
         FROM (
-            SELECT *, 0 AS reserved FROM stored.{_ENDED.name}
+            SELECT *, 0 AS reserved FROM stored.{_ENDED_ACTS.name}
             UNION ALL BY NAME
-            SELECT * EXCLUDE (final) FROM ({_taken(_STILL_OPEN, once=False)})
+            SELECT * EXCLUDE (settles) FROM ({_taken(_STILL_OPEN, once=False)})
         ) AS t
-        LEFT JOIN {_ID} AS i ON i.ledger = t.ledger AND i."index" = t.began
-        LEFT JOIN {_ID} AS e ON e.ledger = t.ledger AND e."index" = t.ended
+        LEFT JOIN {by_index("intents", "receipt")} AS i ON i.ledger = t.ledger AND i."index" = t.began
+        LEFT JOIN {by_index("outcomes", "receipt")} AS o ON o.ledger = t.ledger AND o."index" = t.ended
+        LEFT JOIN {by_index("resolutions", "receipt")} AS v ON v.ledger = t.ledger AND v."index" = t.ended
     """,
 )  # fmt: skip

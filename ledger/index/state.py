@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ledger.index.columns import Column, Stored
+from ledger.index.columns import Column, Table
 from ledger.index.record import DIGEST, LEDGER, UTC
 
 __all__ = ["TABLES"]
 
 TABLES: Final = (
-    Stored(
+    Table(
         "index_state",
         "One row for each ledger: what its rows were verified against. Read this first.",
         (
@@ -34,7 +34,7 @@ TABLES: Final = (
             Column("program_version", "VARCHAR", "Version of receipt-ledger that verified.", "text"),
         ),
     ),
-    Stored(
+    Table(
         "checks",
         "Every check of the verdict: what was looked at, and what was not.",
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledger.index.acts import CHARGES
-from ledger.index.columns import Column, View, by_index
+from ledger.index.columns import Column, View, bounded, by_index
 from ledger.index.record import DIGEST, INDEX, LEDGER, RECEIPT, RECORDED_AT, RUN, UTC
 from ledger.index.spent import METER, SPEND
 from ledger.index.viewruns import ACTOR
@@ -102,7 +102,7 @@ VIEWS: Final = (
             Column("overrun", "BOOLEAN", "Whether an act cost more than it had set aside of this limited meter."),
             Column("receipt", "VARCHAR", "The run's opening, which states its limits.", DIGEST),
         ),
-        """
+        f"""
         WITH above AS (SELECT ledger, run, unnest(path) AS holder FROM run_tree),
         used AS (
             SELECT a.ledger, a.holder AS run, s.meter, sum(s.spent) AS spent, sum(s.reserved) AS reserved, sum(s.unknown) AS unknown,
@@ -120,10 +120,10 @@ VIEWS: Final = (
         ), limited AS (SELECT ledger, receipt AS run, meter, limit_amount, soft_amount, grace_amount FROM stored.stated_limits WHERE kind = 'opening')
         SELECT coalesce(l.ledger, u.ledger) AS ledger, coalesce(l.run, u.run) AS run, coalesce(l.meter, u.meter) AS meter, l.limit_amount,
                l.soft_amount, l.grace_amount,
-               (CASE WHEN coalesce(l.meter, u.meter) IN ('depth', 'fanout', 'concurrency') THEN NULL ELSE coalesce(u.spent, 0) END)::BIGINT AS spent,
-               coalesce(u.reserved, 0)::BIGINT AS reserved, coalesce(u.unknown, 0)::BIGINT AS unknown,
-               (CASE WHEN coalesce(l.meter, u.meter) IN ('depth', 'fanout', 'concurrency') THEN NULL
-                     ELSE l.limit_amount - coalesce(u.spent, 0) - coalesce(u.reserved, 0) END)::BIGINT AS left_amount,
+               CASE WHEN coalesce(l.meter, u.meter) NOT IN ('depth', 'fanout', 'concurrency') THEN {bounded("coalesce(u.spent, 0)")} END AS spent,
+               {bounded("coalesce(u.reserved, 0)")} AS reserved, coalesce(u.unknown, 0)::BIGINT AS unknown,
+               CASE WHEN coalesce(l.meter, u.meter) NOT IN ('depth', 'fanout', 'concurrency')
+                    THEN {bounded("l.limit_amount - coalesce(u.spent, 0) - coalesce(u.reserved, 0)")} END AS left_amount,
                l.limit_amount IS NOT NULL AND coalesce(u.overrun, false) AS overrun, coalesce(l.run, u.run) AS receipt
         FROM limited AS l FULL JOIN used AS u ON u.ledger = l.ledger AND u.run = l.run AND u.meter = l.meter
         """,

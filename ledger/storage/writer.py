@@ -101,8 +101,9 @@ class View:
 
 Builder = Callable[[View], Sequence[Envelope]]
 """Returns the envelopes to append; called under the lock, so it must not append itself."""
-Taker = Callable[[list["Position"]], None]
-"""Takes where receipts stand once they are durable; called under the same lock, so it must not append either."""
+Taker = Callable[[list[Position]], None]
+"""Takes where receipts stand once they are durable, none where nothing was appended; called under the same lock, so it must not append
+either, and must not raise: what was recorded is recorded."""
 
 LogKeys = Callable[[Keyring, Keyring], Sequence[PrivateKey]]
 """Returns the keys that sign a head, from the keys in force before and after its commit; called under the lock."""

@@ -44,10 +44,10 @@ def ledgers(draw):
     """Return a ledger whose runs call, start runs, fail, stay open, and are resolved later."""
     ledger = Builder()
     ledger.header()
-    runs, intents = [], []
+    runs, intents, open_ = [], [], []
     commits = draw(st.booleans())
     for _ in range(draw(st.integers(1, 12))):
-        step = draw(st.sampled_from(["open", "call", "call", "call", "intent", "resolve", "refuse", "close"]))
+        step = draw(st.sampled_from(["open", "call", "call", "call", "intent", "end", "resolve", "refuse", "close"]))
         if step == "open" or not runs:
             parent = draw(st.sampled_from([None, *runs]))
             limits = draw(st.lists(st.sampled_from(METERS), unique=True, max_size=2))
@@ -57,11 +57,14 @@ def ledgers(draw):
         ledger.current = draw(st.sampled_from(runs))
         if step in ("call", "intent"):
             intents.append(ledger.intent(**_given("reserved", draw(charges("reserved", "quoted")))))
-            if step == "call":
-                status = draw(st.sampled_from(["committed", "failed", "ambiguous"]))
-                reason = draw(st.sampled_from([None, "act.not_executed", "act.exception"]))
-                said = _given("charges", draw(charges("settled"))) | _given("reason", reason)
-                ledger.outcome(intents[-1], status=status, **said)
+            open_.append((ledger.current, intents[-1]))
+        if step in ("call", "end") and open_:
+            # One that is under way may have been resolved meanwhile.
+            ledger.current, intent = open_.pop(-1 if step == "call" else draw(st.integers(0, len(open_) - 1)))
+            status = draw(st.sampled_from(["committed", "failed", "ambiguous"]))
+            reason = draw(st.sampled_from([None, "act.not_executed", "act.exception"]))
+            said = _given("charges", draw(charges("settled"))) | _given("reason", reason)
+            ledger.outcome(intent, status=status, **said)
         elif step == "resolve" and intents:
             happened = draw(st.sampled_from(["happened", "did_not_happen"]))
             ledger.resolution(
@@ -77,7 +80,7 @@ def ledgers(draw):
 
 def _spends(connection):
     rows = connection.execute(
-        "SELECT run, meter, sum(spent)::BIGINT, sum(reserved)::BIGINT, count_if(unknown) FROM spend GROUP BY ALL"
+        "SELECT run, meter, sum(spent)::BIGINT, sum(reserved)::BIGINT, count_if(unknown), count_if(overrun) FROM spend GROUP BY ALL"
     ).fetchall()
     return {(run, meter): list(rest) for run, meter, *rest in rows}
 

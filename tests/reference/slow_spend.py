@@ -48,7 +48,7 @@ def said(charges):
 
 
 def spends(lines):
-    """Return (run, meter) -> [spent, reserved, acts of unknown cost], of each run's own acts."""
+    """Return (run, meter) -> [spent, reserved, acts of unknown cost, acts that overran], of each run's own acts."""
     acts, found = {}, {}
     for id_, receipt in receipts_of(lines):
         kind = receipt["kind"]
@@ -57,7 +57,7 @@ def spends(lines):
             held = {meter: 0 if amount == "unknown" else amount for meter, amount in draw.items()}
             acts[id_] = {"held": held, "unknown": {m for m, a in draw.items() if a == "unknown"}, "open": True}
             for meter, amount in held.items():
-                found[id_, meter] = [receipt["run"], 0, amount, meter in acts[id_]["unknown"]]
+                found[id_, meter] = [receipt["run"], 0, amount, meter in acts[id_]["unknown"], False]
         elif kind in ("outcome", "resolution"):
             act = acts.get(receipt["intent"])
             if act is None or not act["open"]:
@@ -82,15 +82,18 @@ def spends(lines):
                 else:
                     spent = amount or 0
                 unknown = amount == "unknown" or (meter in act["unknown"] and amount is None and status != "failed")
-                found[receipt["intent"], meter] = [run, spent, reserved, unknown]
+                # Once an overrun, for good (clause 19).
+                over = spent + reserved > before or found.get((receipt["intent"], meter), [False])[-1]
+                found[receipt["intent"], meter] = [run, spent, reserved, unknown, over]
                 if status == "ambiguous":
                     act["held"][meter] = reserved
-    totals = defaultdict(lambda: [0, 0, 0])
-    for (_, meter), (run, spent, reserved, unknown) in found.items():
+    totals = defaultdict(lambda: [0, 0, 0, 0])
+    for (_, meter), (run, spent, reserved, unknown, over) in found.items():
         row = totals[run, meter]
         row[0] += spent
         row[1] += reserved
         row[2] += unknown
+        row[3] += over
     return dict(totals)
 
 
@@ -101,7 +104,7 @@ def budgets(lines):
         if receipt["kind"] == "opening":
             parents[id_] = receipt.get("parent_opening")
     totals = defaultdict(lambda: [0, 0])
-    for (run, meter), (spent, reserved, _) in spends(lines).items():
+    for (run, meter), (spent, reserved, *_) in spends(lines).items():
         at = run
         while at in parents:
             totals[at, meter][0] += spent

@@ -55,6 +55,14 @@ def test_what_came_since_answers_as_if_it_had_been_there_at_once(tmp_path, whole
         assert connection.execute("SELECT end_index FROM index_state").fetchall() == [(len(built.rows),)]
 
 
+def test_what_acts_took_is_worked_out_in_stretches_where_memory_is_small(tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("ledger.index.build._ENTRY_BYTES", 1 << 40)
+    built, pieces = story()
+    path = tmp_path / "index.duckdb"
+    add(path, built, pieces, "anew")
+    assert answers(path, built) == whole
+
+
 @pytest.mark.parametrize("way", ["folded", "anew"])
 def test_a_newer_file_is_gone_once_it_is_in_the_first(tmp_path, whole, way):
     built, pieces = story()

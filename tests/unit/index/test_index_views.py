@@ -347,13 +347,51 @@ def test_a_question_over_views_that_were_replaced_is_looked_up_by_its_plan(tmp_p
 def _totals(connection):
     found = rows(
         connection,
-        "SELECT run, meter, sum(spent)::BIGINT, sum(reserved)::BIGINT, count_if(unknown) FROM spend GROUP BY ALL",
+        "SELECT run, meter, sum(spent)::BIGINT, sum(reserved)::BIGINT, count_if(unknown), count_if(overrun) FROM spend GROUP BY ALL",
     )
     return {(run, meter): list(rest) for run, meter, *rest in found}
 
 
 def _usd(amount, member="settled"):
     return {"meter": "usd_micro", "basis": "measured", member: amount}
+
+
+@pytest.mark.parametrize("happened", ["happened", "did_not_happen"])
+@pytest.mark.parametrize("later", [[], [_usd(4)], [_usd(12)], [_usd("unknown")]])
+@pytest.mark.parametrize("status", ["ambiguous", "committed", "failed"])
+@pytest.mark.parametrize("resolved", ["before", "after", "between"])
+def test_what_settles_an_act_first_counts_and_an_overrun_stays_one(tmp_path, happened, later, status, resolved):
+    built = Builder()
+    built.header()
+    built.opening(limits=[{"meter": "usd_micro", "limit": 100}])
+    intent = built.intent(reserved=[_usd(5, "reserved")])
+    said = {"charges": [_usd(9), {"meter": "requests", "basis": "measured", "settled": 1}], "status": status}
+    if resolved == "before":
+        built.resolution(intent, happened=happened, **({"charges": later} if later else {}))
+    built.outcome(intent, **said)
+    if resolved != "before":
+        built.resolution(intent, happened=happened, **({"charges": later} if later else {}))
+    if resolved == "between":
+        built.resolution(intent, happened="happened", charges=[_usd(40)])
+    built.commit()
+    with session_of(tmp_path, built) as connection:
+        assert _totals(connection) == slow_spend.spends(built.lines)
+        over = {run: row[3] > 0 for (run, meter), row in slow_spend.spends(built.lines).items() if meter == "usd_micro"}
+        assert dict(rows(connection, "SELECT run, overrun FROM budgets WHERE meter = 'usd_micro'")) == over
+
+
+def test_a_sum_that_no_column_holds_stays_at_the_most_that_it_holds(tmp_path):
+    built = Builder()
+    built.header()
+    built.opening(limits=[{"meter": "usd_micro", "limit": 1}])
+    for _ in range(11):
+        built.outcome(built.intent(), charges=[_usd(2**53 - 1)] * 100)
+    built.commit()
+    with session_of(tmp_path, built) as connection:
+        spent, left = rows(connection, "SELECT spent, left_amount FROM budgets WHERE meter = 'usd_micro'")[0]
+        assert (spent, left) == (2**63 - 1, 1 - 2**63)
+        asked = [row[3] for row in rows(connection, QUESTIONS["spend"].sql) if row[2] == "usd_micro"]
+        assert asked == [11 * 100 * (2**53 - 1)]
 
 
 @pytest.mark.parametrize("between", [0, 1, 6, 7, 8, 20])

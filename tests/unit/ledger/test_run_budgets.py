@@ -8,6 +8,7 @@ import pytest
 
 from ledger import Blocked, Ledger, Limit, NotExecuted
 from ledger.receipt import parse_receipt
+from ledger.rules.budget_replay import BudgetReplay
 from ledger.rules.errors import BudgetError
 from ledger.spending import budget_of
 from ledger.storage.places import Places
@@ -73,6 +74,21 @@ def test_a_run_that_takes_the_refusal_goes_on(ledger):
             act(run, 1_001)
         act(run, 1_000)
     assert receipts(ledger, "run")[0].status == "completed"
+    assert rules(ledger).status == "ok"
+
+
+def test_a_fold_that_fails_after_a_commit_is_made_again_and_what_was_recorded_stays(ledger):
+    with ledger.run("work", budget={"usd_micro": 1_000}) as run:
+        for name in ("take", "_settle"):
+            act(run, 100)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(BudgetReplay, name, lambda *_: 1 / 0)
+                with run.call("ask", reserve={"usd_micro": 100}):
+                    pass
+        act(run, 600)
+        with pytest.raises(Blocked):
+            act(run, 1)
+        assert budget_of(ledger.reader, run.id).lines["usd_micro"].left == 0
     assert rules(ledger).status == "ok"
 
 

@@ -33,7 +33,7 @@ def test_of_ids_that_were_judged_those_are_suspects_that_come_again(before, afte
     new += [bytes([7]) + number.to_bytes(31, "big") for number in range(1 << 200, (1 << 200) + many)]
     found = IdSet()
     found.extend(old)
-    found.judged()
+    found.mark_judged()
     assert found.suspects() == set()
     found.extend(new)
     prefixes = [id_[:8] for id_ in old + new]
