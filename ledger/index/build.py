@@ -37,7 +37,7 @@ _SETTINGS: Final = (
 )
 
 _MEMORY_BYTES: Final = 2 << 30
-_SHARE: Final = 5
+_SHARE: Final = 8
 """Of the memory, what the journal may take up that is loaded and not on the disk yet: it is held several times over."""
 _NAME: Final = "being_built"
 _ENTRY_BYTES: Final = 2_048
