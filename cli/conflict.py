@@ -19,7 +19,7 @@ from cli.text import escape, say
 from cli.trustfile import read_trust
 from ledger.bundle import Bundle
 from ledger.checkpoint import head_of
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, NotFoundError
 from ledger.merkle import HashReader, consistency_proof, root_of
 from ledger.storage.durable import write_new
 from ledger.storage.evidence import gather
@@ -28,7 +28,7 @@ from verify.given import GIVEN
 from verify.options import Options
 from verify.report import Verdict
 
-__all__ = ["constructive_path", "keep_conflict", "keyring_of", "with_heads"]
+__all__ = ["constructive_path", "keep_conflict", "keyring_of", "path_between", "with_heads"]
 
 _MAX_KEPT: Final = 1_000
 _DIGITS: Final = 16
@@ -40,6 +40,14 @@ def constructive_path(old: int, new: int, read: HashReader) -> tuple[bytes, ...]
         return ()
     proof = tuple(consistency_proof(old, new, read))
     return (root_of(old, read), *proof) if old & (old - 1) == 0 else proof
+
+
+def path_between(reader: Reader, old: int, new: int) -> tuple[bytes, ...]:
+    """Return the path between two sizes of a ledger in constructive form."""
+    head = reader.head()
+    if new > head.size:
+        raise NotFoundError(f"ledger: got size {new}, it has {head.size}")
+    return constructive_path(old, new, reader.hash_reader(head))
 
 
 def keyring_of(reader: Reader) -> Bundle:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from cli.beside import with_counter_seals
-from cli.conflict import keep_conflict, with_heads
+from cli.conflict import keep_conflict, path_between, with_heads
 from cli.options import Shared
-from cli.remember import CONFLICTS, keep, path_between, remember
+from cli.remember import CONFLICTS, keep, remember
 from cli.trustfile import read_memory, read_trust
 from ledger.bundle import BUNDLE_MAX_BYTES, Bundle, parse_bundle
 from ledger.checkpoint import head_of

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from cli.beside import counter_seals_of_ledger
+from cli.conflict import path_between
 from cli.options import Shared
 from cli.parallel import Fold, fold_segments, read
 from cli.progress import progress
-from cli.remember import path_between
 from cli.rules import sources_of
 from cli.saved import save
 from cli.watch import InterruptedWorkError, Watch

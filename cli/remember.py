@@ -8,27 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from cli.conflict import constructive_path, keep_conflict, keyring_of
+from cli.conflict import keep_conflict, keyring_of
 from cli.options import Shared
 from cli.trustfile import write_memory
-from ledger.errors import LedgerError, NotFoundError
+from ledger.errors import LedgerError
 from ledger.storage.journal import segment_path, segments
 from ledger.storage.reader import Reader
 from verify.options import Options
 from verify.report import Verdict
 
-__all__ = ["CONFLICTS", "keep", "path_between", "remember"]
+__all__ = ["CONFLICTS", "keep", "remember"]
 
 CONFLICTS: Final = frozenset({"head.forked", "head.unreconciled"})
 """Codes of heads that do not agree."""
-
-
-def path_between(reader: Reader, old: int, new: int) -> tuple[bytes, ...]:
-    """Return the path between two sizes of a ledger in constructive form."""
-    head = reader.head()
-    if new > head.size:
-        raise NotFoundError(f"ledger: got size {new}, it has {head.size}")
-    return constructive_path(old, new, reader.hash_reader(head))
 
 
 def keep(verdict: Verdict, memory: bytes | None, folder: Path, options: Shared, asked: Options) -> tuple[str, ...]:

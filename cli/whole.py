@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import cast
 
 from cli.beside import counter_seals_of_ledger
+from cli.conflict import path_between
 from cli.effort import Effort
 from cli.options import Shared
 from cli.parallel import Fold, fold_segments, read
 from cli.progress import progress
-from cli.remember import keep, path_between, remember
+from cli.remember import keep, remember
 from cli.rules import sources_of
 from cli.saved import Kind, drop, load, save
 from cli.trustfile import read_memory, read_trust

@@ -107,10 +107,11 @@ def read_facts(payload: bytes) -> Facts:
         FormatError: a known kind with members missing, unknown or malformed.
     """
     global _read  # noqa: PLW0603  how often is all that is kept
-    if _read < _FEW and _is_built(payload):
+    if _read < _FEW:
         # An expression pays for itself after these; it costs as much as what checks the model, where that has to be built first.
         _read += 1
-        return facts_of(parse_receipt(payload))
+        if _is_built(payload):
+            return facts_of(parse_receipt(payload))
     return match_facts(payload) or facts_of(parse_receipt(payload))
 
 
