@@ -63,7 +63,13 @@ def look_up_asked(
     """Look up what the plan of a statement reads; of a question with a name that is known without a plan."""
     if statement.query.strip() in _WITHOUT and _is_locked(connection):
         return
-    plan = str(connection.execute(f"EXPLAIN {statement.query}", values or None).fetchall())
+    try:
+        plan = str(connection.execute(f"EXPLAIN {statement.query}", values or None).fetchall())
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:
+        connection.execute(statement, values or None)  # it says what is wrong with it in its own words
+        raise
     look_up(connection, beside, only=tuple(name for name in _TABLES if name in plan))
 
 

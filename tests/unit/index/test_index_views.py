@@ -15,7 +15,7 @@ from reference.build import Builder, party
 from reference.indexed import ASKED_AT, make_index, session_of
 
 from ledger.digest import digest
-from ledger.index.asking import ask
+from ledger.index.asking import QueryError, ask
 from ledger.index.beside import Beside
 from ledger.index.questions import QUESTIONS
 from ledger.index.schema import PUBLIC, STORED, views_for
@@ -312,6 +312,13 @@ def test_no_answer_depends_on_what_its_question_does_not_have_looked_up(tmp_path
         assert rows(connection, "SELECT DISTINCT arguments FROM calls") == [('"other"',)]
         changed = {name for name, each in QUESTIONS.items() if rows(connection, each.sql) != before[name]}
     assert changed == {name for name, each in QUESTIONS.items() if each.beside}
+
+
+def test_what_is_wrong_with_a_query_is_said_of_the_query_as_it_was_asked(connection):
+    with pytest.raises(QueryError) as found:
+        ask(connection, "SELECT nothing_like_it FROM calls", beside=Beside({}))
+    assert "nothing_like_it" in str(found.value)
+    assert "EXPLAIN" not in str(found.value)
 
 
 def test_a_question_has_the_same_answer_where_only_what_it_needs_is_made(tmp_path, connection, story):
