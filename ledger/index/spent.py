@@ -161,7 +161,7 @@ def filled(file: str, *, once: bool) -> tuple[str, ...]:
     `once` is what `ONCE` says of the file.
     """
     return (
-        f"INSERT INTO {file}.{_ENDED_ACTS.name} SELECT {_NAMES} FROM ({_taken(_CHOSEN, once=once)}) WHERE settles ORDER BY began, meter",
+        f"INSERT INTO {file}.{_ENDED_ACTS.name} SELECT {_NAMES} FROM ({_taken(_CHOSEN, once=once)}) WHERE settles",
         f'INSERT INTO {file}.{_OPEN_ACTS.name} SELECT "index" FROM stored.intents AS i WHERE {_CHOSEN} AND {_not_in(file)}',
     )
 
