@@ -60,22 +60,29 @@ _ACT_COLUMNS: Final = (
 def _amount(member: str, says: str) -> tuple[Column, Column]:
     """Return the columns of an amount that may be the word `unknown`: the integer, and whether it is that word."""
     return (
-        Column(member, "BIGINT", f"{says} NULL where absent or unknown.", "by its meter", f"try_cast(item.charge.{member} AS BIGINT)"),
-        Column(f"{member}_unknown", "BOOLEAN", "Whether it is the word `unknown`.", "", f"coalesce(item.charge.{member} = 'unknown', false)"),
+        Column(member, "BIGINT", f"{says} NULL where absent or unknown.", "by its meter", f"try_cast(item.{member} AS BIGINT)"),
+        Column(f"{member}_unknown", "BOOLEAN", "Whether it is the word `unknown`.", "", f"coalesce(item.{member} = 'unknown', false)"),
     )  # fmt: skip
 
+
+_COUNTED: Final = "CASE kind WHEN 'intent' THEN m.reserved ELSE m.charges END"
+_STAGE: Final = f"""
+    CASE WHEN position >= coalesce(len({_COUNTED}), 0) THEN 'usage'
+         ELSE CASE kind WHEN 'intent' THEN 'reserved' WHEN 'outcome' THEN 'settled' ELSE 'resolved' END END
+"""
+"""Usage stands behind what counts."""
 
 CHARGES: Final = (
     LEDGER,
     INDEX,
-    Column("stage", "VARCHAR", "`reserved` before the act, `settled` by its outcome, `usage` that counts against nothing, `resolved` later.", "word", "item.stage"),
-    Column("meter", "VARCHAR", "What is counted, with its unit.", "meter", "item.charge.meter"),
+    Column("stage", "VARCHAR", "`reserved` before the act, `settled` by its outcome, `usage` that counts against nothing, `resolved` later.", "word", _STAGE),
+    Column("meter", "VARCHAR", "What is counted, with its unit.", "meter", "item.meter"),
     *_amount("quoted", "What was expected."),
     *_amount("reserved", "What was set aside."),
     *_amount("settled", "What it was."),
     *_amount("released", "What went back."),
-    Column("payer", "VARCHAR", "Who pays, where it is not the run.", "name", "item.charge.payer"),
-    Column("basis", "VARCHAR", "How the amount is known.", "word", "item.charge.basis"),
+    Column("payer", "VARCHAR", "Who pays, where it is not the run.", "name", "item.payer"),
+    Column("basis", "VARCHAR", "How the amount is known.", "word", "item.basis"),
 )  # fmt: skip
 
 TABLES: Final = (
@@ -206,17 +213,7 @@ TABLES: Final = (
         CHARGES,
         kinds=("intent", "outcome", "resolution"),
         holding=("reserved", "charges", "usage"),
-        each="list_concat("
-        + ", ".join(
-            f"CASE WHEN {when} THEN list_transform(m.{member}, lambda x: {{'stage': '{stage}', 'charge': x}}) END"
-            for stage, member, when in (
-                ("reserved", "reserved", "kind = 'intent'"),
-                ("settled", "charges", "kind = 'outcome'"),
-                ("resolved", "charges", "kind = 'resolution'"),
-                ("usage", "usage", "true"),
-            )
-        )
-        + ")",
+        each=f"CASE WHEN m.usage IS NULL THEN {_COUNTED} ELSE list_concat({_COUNTED}, m.usage) END",
         public=False,
     ),
     Stored(

@@ -22,7 +22,7 @@ from ledger.index.crew import Crew
 from ledger.index.files import FOLLOWS, Way, mark_of, newer_of
 from ledger.index.load import Loader
 from ledger.index.schema import DERIVED, STATE, STORED
-from ledger.index.session import memory_bytes
+from ledger.index.session import half_of_memory
 from ledger.index.spent import ONCE, SOURCES, filled
 from ledger.storage.durable import remove_temporaries, storage_error, temporary_beside
 
@@ -37,8 +37,13 @@ _SETTINGS: Final = (
 )
 
 _MEMORY_BYTES: Final = 2 << 30
+_THREAD_BYTES: Final = 192 << 20
+"""Memory without which a thread more is not begun."""
 _SHARE: Final = 8
 """Of the memory, what the journal may take up that is loaded and not on the disk yet: it is held several times over."""
+_ROW_GROUP: Final = 8_192
+"""Rows that are compressed and written together: fewer than most batches bring, so the thread that loads one writes it as it is
+loaded, where rows that do not fill a group are copied when they are committed and compressed by a checkpoint."""
 _NAME: Final = "being_built"
 _ENTRY_BYTES: Final = 2_048
 """Memory that an entry takes up while it is worked out what acts took, about."""
@@ -59,7 +64,7 @@ class Build:
         self._temporary = temporary_beside(self._target)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._crew: Crew | None = None
-        self._memory = memory = min(_MEMORY_BYTES, memory_bytes() // 2)
+        self._memory = 0
         try:
             index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             remove_temporaries(index.parent, which=self._is_ours)
@@ -69,11 +74,13 @@ class Build:
             self._connection = connection = duckdb.connect(":memory:")
             for setting in _SETTINGS:
                 connection.execute(setting)
-            if threads:
-                connection.execute(f"SET threads = {threads}")
+            self._memory = memory = min(_MEMORY_BYTES, half_of_memory(connection))
+            threads = min(threads or os.cpu_count() or 1, memory // _THREAD_BYTES or 1)
+            connection.execute(f"SET threads = {threads}")
             connection.execute(f"SET memory_limit = '{memory} bytes'")
             # Nobody sees the file before it is whole, so no log is kept that would make it whole again.
-            connection.execute(f"ATTACH {literal(str(self._temporary))} AS {_NAME} (RECOVERY_MODE NO_WAL_WRITES)")
+            options = f"RECOVERY_MODE NO_WAL_WRITES, ROW_GROUP_SIZE {_ROW_GROUP}"
+            connection.execute(f"ATTACH {literal(str(self._temporary))} AS {_NAME} ({options})")
             connection.execute(f"USE {_NAME}")
             self._crew = Crew(self._another, memory=memory // _SHARE, threads=threads)
             if not copies:

@@ -5,7 +5,6 @@ Source: docs/explanation/index.md.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,18 +28,18 @@ class Crew:
     What one of them raises comes out of the next `load` or `wait`.
     """
 
-    def __init__(self, connect: _Connect, *, memory: int, threads: int = 0) -> None:
+    def __init__(self, connect: _Connect, *, memory: int, threads: int) -> None:
         """Begin.
 
         Args:
             connect: gives a connection to the index.
             memory: how much of a journal may be loaded and not on the disk yet, in bytes.
-            threads: how many at most, 0 for one a core.
+            threads: how many at most.
         """
         self._connect = connect
         self._memory = memory
         self._unwritten = 0
-        self._size = min(threads or os.cpu_count() or 1, _MOST)
+        self._size = min(threads, _MOST)
         self._pool: ThreadPoolExecutor | None = None
         self._made = 0
         self._idle: list[duckdb.DuckDBPyConnection] = []

@@ -8,7 +8,6 @@ Source: docs/reference/sql.md.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +21,13 @@ from ledger.index.columns import Column, View, literal, quoted
 from ledger.index.files import mark_of, newer_of
 from ledger.index.schema import DERIVED, PUBLIC, STATE, STORED, VIEWS
 
-__all__ = ["Session", "Source", "lock", "memory_bytes", "open_session", "open_state"]
+__all__ = ["Session", "Source", "half_of_memory", "lock", "open_session", "open_state"]
 
 Session: TypeAlias = duckdb.DuckDBPyConnection
 """A connection to ask."""
 
 _ATTEMPTS: Final = 3
+_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50}
 _SETTINGS: Final = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -76,7 +76,7 @@ def open_session(
             connection.execute(f"SET {name} = {value}")
         if threads:
             connection.execute(f"SET threads = {threads}")
-        connection.execute(f"SET memory_limit = '{memory_bytes() // 2} bytes'")
+        connection.execute(f"SET memory_limit = '{half_of_memory(connection)} bytes'")
         _attach(connection, sources)
         create_tables(connection)
         _add_views(connection, asked_at, views)
@@ -184,6 +184,11 @@ def lock(connection: Session, writable: Sequence[Path] = ()) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def memory_bytes() -> int:
-    """Return how much memory the machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def half_of_memory(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return half of the memory of the machine, or of what a group of processes is given, in bytes.
+
+    Before a limit is set DuckDB has one of its own: four fifths of either.
+    """
+    ((limit,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    amount, unit = limit.split()
+    return int(float(amount) * _UNITS[unit]) * 5 // 8

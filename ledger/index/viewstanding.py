@@ -263,10 +263,11 @@ VIEWS: Final = (
             Column("detail", "VARCHAR", "What was seen.", "text"),
         ),
         """
-        SELECT ledger, "index", receipt, run, recorded_at, 'clock.back' AS anomaly,
-               'recorded ' || (before - recorded_at) || ' before the entry above it' AS detail
-        FROM (SELECT ledger, "index", receipt, run, recorded_at, lag(recorded_at) OVER (PARTITION BY ledger ORDER BY "index") AS before FROM stored.record)
-        WHERE recorded_at < before
+        SELECT ledger, "index", e.receipt, e.run, e.recorded_at, 'clock.back' AS anomaly,
+               'recorded ' || (before - e.recorded_at) || ' before the entry above it' AS detail
+        FROM (SELECT ledger, "index", recorded_at, lag(recorded_at) OVER (PARTITION BY ledger ORDER BY "index") AS before FROM stored.record) AS c
+        JOIN stored.record AS e USING (ledger, "index")
+        WHERE c.recorded_at < before
         UNION ALL
         SELECT ledger, "index", receipt, run, recorded_at, 'clock.ahead', 'issued ' || (issued_at - recorded_at) || ' after it was recorded'
         FROM stored.record WHERE issued_at > recorded_at + INTERVAL 5 SECOND

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 from ledger.errors import StorageError
 from ledger.index.build import Build
 from ledger.index.files import mark_of, newer_of, way_on
 from ledger.index.schema import PUBLIC
-from ledger.index.session import Source, open_session, open_state
+from ledger.index.session import Source, half_of_memory, open_session, open_state
 from tests.reference.build import Builder
-from tests.reference.indexed import ASKED_AT, add, commits_of
+from tests.reference.indexed import ASKED_AT, add, commits_of, state_of
 
 
 def story():
@@ -53,6 +54,27 @@ def test_what_came_since_answers_as_if_it_had_been_there_at_once(tmp_path, whole
     assert answers(path, built) == whole
     with open_state(Source(path, built.origin, tmp_path)) as connection:
         assert connection.execute("SELECT end_index FROM index_state").fetchall() == [(len(built.rows),)]
+
+
+@pytest.mark.parametrize(("limit", "half"), [("64 MiB", 40 << 20), ("8 GiB", 5 << 30), ("1.5 TiB", 15 << 36)])
+def test_half_of_what_the_processes_are_given_is_five_eighths_of_what_the_database_takes_by_itself(limit, half):
+    with duckdb.connect() as connection:
+        connection.execute(f"SET memory_limit = '{limit}'")
+        assert half_of_memory(connection) == half
+
+
+@pytest.mark.parametrize(("memory", "threads"), [(100 << 20, 1), (500 << 20, 2), (8 << 30, 4)])
+def test_no_more_threads_are_begun_than_memory_is_there_for(tmp_path, whole, monkeypatch, memory, threads):
+    monkeypatch.setattr("ledger.index.build.half_of_memory", lambda connection: memory)
+    built, pieces = story()
+    path = tmp_path / "index.duckdb"
+    with Build(path, way="anew", threads=4) as build:
+        assert build._open.execute("SELECT current_setting('threads')").fetchall() == [(threads,)]
+        for start, data in pieces:
+            build.load([data], start=start, leave_out=frozenset())
+        build.put_state(state_of(built.origin, len(built.rows)), [])
+        build.finish()
+    assert answers(path, built) == whole
 
 
 def test_what_acts_took_is_worked_out_in_stretches_where_memory_is_small(tmp_path, whole, monkeypatch):

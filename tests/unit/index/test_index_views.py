@@ -234,6 +234,28 @@ def test_what_stands_alone(story, connection):
     assert sealed == rows(connection, "SELECT count(*) FROM receipts WHERE seal_key IS NOT NULL")[0][0] > 10
 
 
+def test_clocks_that_went_back_or_ahead_are_odd_in_the_ledger_that_they_are_of(tmp_path):
+    good, odd = Builder(), Builder(origin="other.example/odd")
+    for ledger in (good, odd):
+        ledger.header()
+        ledger.opening()
+    before = odd.rows[-1].index
+    back = odd.grant(entry={"recorded_at": "2026-11-30T08:59:50.500Z"})
+    odd.commit()
+    good.grant()
+    good.commit()
+    with session_of(tmp_path, good, odd) as connection:
+        found = rows(connection, 'SELECT ledger, anomaly, "index", receipt, detail FROM anomalies ORDER BY anomaly')
+    assert [row[:4] for row in found] == [
+        (odd.origin, "clock.ahead", before + 1, back),
+        (odd.origin, "clock.back", before + 1, back),
+    ]
+    assert [row[4].partition(" ")[2] for row in found] == [
+        "00:00:09.503 after it was recorded",
+        "00:00:09.502 before the entry above it",
+    ]
+
+
 def test_the_chain_and_its_heads(story, connection):
     assert rows(connection, "SELECT size, entries FROM heads") == [(len(story.ledger.rows),) * 2]
     assert rows(connection, "SELECT count(*) FROM entries e JOIN entries n ON n.index = e.index + 1 JOIN receipts r ON r.index = e.index") == [
