@@ -34,12 +34,12 @@ class Crew:
         Args:
             connect: gives a connection to the index.
             memory: how much of a journal may be loaded and not on the disk yet, in bytes.
-            threads: how many at most.
+            threads: how many work at a time; one more holds a batch that waits for its place, where there are several.
         """
         self._connect = connect
         self._memory = memory
         self._unwritten = 0
-        self._size = min(threads, _MOST)
+        self._size = min(threads + 1, _MOST) if threads > 1 else 1
         self._pool: ThreadPoolExecutor | None = None
         self._made = 0
         self._idle: list[duckdb.DuckDBPyConnection] = []
@@ -48,7 +48,7 @@ class Crew:
         self._under_way: deque[Future[None]] = deque()
 
     def load(self, pieces: Sequence[bytes], *, start: int, leave_out: frozenset[int]) -> None:
-        """Have a batch loaded and return; waits while as many are under way as there are threads. See `Loader.load`.
+        """Have a batch loaded and return; waits while as many are under way as are held at a time. See `Loader.load`.
 
         Raises:
             duckdb.Error: an earlier batch could not be loaded.

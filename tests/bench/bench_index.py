@@ -121,11 +121,11 @@ def main() -> None:
         figures["catch_up_1000"] = took([*ledger, "index"], env)
         count = subprocess.run([*ledger, "sql", "--format", "csv", "SELECT count(*) FROM receipts"], env=env, capture_output=True, check=True)  # fmt: skip
         assert count.stdout.split()[-1] == str(asked.receipts + MORE).encode(), count
-        size = next((base / "home/.cache").rglob("*.duckdb")).stat().st_size
-        figures["index_mb"], figures["journal_mb"] = (
-            size >> 20,
-            sum(p.stat().st_size for p in folder.rglob("*.jsonl")) >> 20,
-        )
+        for name, files in (
+            ("index_mb", (base / "home/.cache").rglob("*.duckdb")),
+            ("journal_mb", folder.rglob("*.jsonl")),
+        ):
+            figures[name] = sum(path.stat().st_size for path in files) >> 20
         print(json.dumps(figures, indent=2))
 
 
