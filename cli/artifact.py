@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,11 @@ def register(app: typer.Typer) -> None:
 def artifact(
     context: typer.Context,
     reference: Annotated[
-        str, typer.Argument(metavar="REF", help="An artifact's digest, or RECEIPT/NAME, such as latest/stdout.")
+        str,
+        typer.Argument(
+            metavar="REF",
+            help="A digest, or RECEIPT/NAME, such as latest/stdout.",
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here.", show_default=False)
@@ -42,10 +47,19 @@ def artifact(
     ledger: LedgerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write the content of an artifact."""
+    """Write the content of an artifact or document.
+
+    Documents are the policies, terms, runbook envelopes and criteria that receipts name by digest.
+    """
     options = shared(context, ledger, json=json)
     opened = Ledger.open(options.folder(), places=options.places)
-    found = find_artifact(opened, reference)
+    try:
+        found = find_artifact(opened, reference)
+    except NotFoundError:
+        document = _document(opened, reference)
+        if document is None:
+            raise
+        found = document
     kept = Kept(opened.folder)
     if options.json:
         print_json({**found.model_dump(exclude_none=True), "condition": kept.condition(found.digest)})
@@ -98,10 +112,52 @@ def find_artifact(opened: Ledger, reference: str) -> Artifact:
             hint=f"see the artifacts of a run with: {program_name()} tree REF",
         )
     if len(found) > 1:
-        raise LedgerError(
-            f"{reference}: names {len(found)} artifacts", code="reference.ambiguous", hint=f"one of: {', '.join(found)}"
-        )
+        raise _ambiguous(reference, found)
     return next(iter(found.values()))
+
+
+def _document(opened: Ledger, reference: str) -> Artifact | None:
+    """Return the document that a digest, or 8 or more of its digits, names, as an artifact; None where no receipt names one.
+
+    Raises:
+        NotFoundError, StorageError: its bytes are not there, or not readable.
+        LedgerError: `reference.ambiguous`: several, listed in its hint.
+    """
+    match = _DIGEST.fullmatch(reference)
+    if match is None:
+        return None
+    start = f"sha256:{match[1]}"
+    found: dict[str, str] = {}
+    for stored in holding(opened.folder, f'":"{start}'.encode("ascii"), stop=opened.head().size):
+        try:
+            receipt = parse_receipt(stored.envelope.payload)
+        except LedgerError:
+            continue
+        found |= {each: name for name, each in _documents_of(receipt) if each.startswith(start)}
+    if not found:
+        return None
+    if len(found) > 1:
+        raise _ambiguous(reference, found)
+    ((digest, name),) = found.items()
+    size = len(opened.artifacts.get(digest))
+    return Artifact(digest=digest, name=name, media_type="application/json", size_bytes=size, salted=False)
+
+
+def _documents_of(receipt: Receipt) -> Iterator[tuple[str, str]]:
+    """Yield name and digest of the documents of ours that a receipt names."""
+    for name, member in (("policy", "policy"), ("terms", "conditions"), ("criteria", "criteria")):
+        digest = getattr(receipt, member, None)
+        if digest is not None:
+            yield name, digest
+    if isinstance(receipt, Opening) and receipt.runbook is not None:
+        yield "runbook", receipt.runbook.envelope
+
+
+def _ambiguous(reference: str, found: Iterable[str]) -> LedgerError:
+    several = list(found)
+    return LedgerError(
+        f"{reference}: names {len(several)} artifacts", code="reference.ambiguous", hint=f"one of: {', '.join(several)}"
+    )
 
 
 def artifacts_of(receipt: Receipt) -> tuple[Artifact, ...]:

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from cli.options import JsonOption, LedgerOption, TrustOption, shared
+from cli.refs import resolve
 from cli.runbook import allowlist_of, read_file
 from cli.trustfile import read_trust
 from ledger import canonical
@@ -56,7 +57,10 @@ def hook(
         ),
     ] = [],
     grant: Annotated[
-        str | None, typer.Option(metavar="RECEIPT", help="The grant that the agent acts under.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="GRANT", help="The grant that the agent acts under; 8 digits are enough.", show_default=False
+        ),
     ] = None,
     runbook: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The runbook, or its policy envelope.", show_default=False)
@@ -83,19 +87,19 @@ def hook(
     """
     options = shared(context, ledger, json=json, trust=trust)
     try:
-        given = RunOptions(
-            actor=Actor(agent=agent, user=user, model=model),
-            adapter=HOOK,
-            limits=parse_budget(budget),
-            policy=None if policy is None else read_file(policy, "--policy"),
-            grant=grant,
-            runbook=None if runbook is None else read_file(runbook, "--runbook"),
-            profile=profile,
-            risk_ceiling=risk_ceiling,
-            allowlist=allowlist_of(allow),
-            approvers=approvers_of(read_trust(options)),
-        )
         with Ledger.open(options.folder(), places=options.places) as opened:
+            given = RunOptions(
+                actor=Actor(agent=agent, user=user, model=model),
+                adapter=HOOK,
+                limits=parse_budget(budget),
+                policy=None if policy is None else read_file(policy, "--policy"),
+                grant=None if grant is None else resolve(opened, grant),
+                runbook=None if runbook is None else read_file(runbook, "--runbook"),
+                profile=profile,
+                risk_ceiling=risk_ceiling,
+                allowlist=allowlist_of(allow),
+                approvers=approvers_of(read_trust(options)),
+            )
             taking = Hook(opened, given, session=session, inline=tuple(inline))
             if socket_path is not None:
                 _serve(taking, socket_path)

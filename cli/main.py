@@ -44,6 +44,7 @@ _HOMES: Final = {
     "trust": "keys",
     "evaluate": "evaluate",
     "runbook": "runbook",
+    "grant": "grant",
     "hook": "hook",
     "erase": "erase",
     "hold": "hold",

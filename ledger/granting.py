@@ -164,6 +164,7 @@ def give(
     acts: Sequence[str],
     when: JsonObject | None = None,
     approvals: Mapping[str, int] | None = None,
+    terms: TermsDocument | None = None,
     limits: Iterable[Limit] = (),
     periods: Iterable[PeriodLimit] = (),
     expires_at: str | None = None,
@@ -177,6 +178,7 @@ def give(
         acts: Patterns over the names of acts.
         when: Conditions on inline arguments, as in a policy's rule.
         approvals: Role -> how many approvers of it each act needs, all of them different.
+        terms: Both, read from a file by `read_terms`, in their place.
         limits: What may be spent under it, on charged meters.
         periods: What accounts may spend under it a day, a week or a month.
         expires_at: When it stops holding.
@@ -185,7 +187,7 @@ def give(
     Raises:
         GrantError, BudgetError, ArgumentsError: outside its form; nothing was recorded.
     """
-    terms = _terms(when, approvals)
+    terms = _terms(when, approvals, terms)
     return _record(
         ledger,
         terms,
@@ -207,6 +209,7 @@ def narrow(
     acts: Sequence[str] | None = None,
     when: JsonObject | None = None,
     approvals: Mapping[str, int] | None = None,
+    terms: TermsDocument | None = None,
     limits: Iterable[Limit] = (),
     periods: Iterable[PeriodLimit] = (),
     expires_at: str | None = None,
@@ -218,7 +221,7 @@ def narrow(
         GrantError: it is wider, names no mandate for another grantee, or its parent does not stand; nothing was recorded.
         BudgetError, ArgumentsError: outside its form; nothing was recorded.
     """
-    terms = _terms(when, approvals)
+    terms = _terms(when, approvals, terms)
     return _record(
         ledger,
         terms,
@@ -273,9 +276,13 @@ def _record(ledger: Ledger, terms: TermsDocument | None, **members: object) -> s
     return ledger.commit(build)[-1].receipt
 
 
-def _terms(when: JsonObject | None, approvals: Mapping[str, int] | None) -> TermsDocument | None:
+def _terms(
+    when: JsonObject | None, approvals: Mapping[str, int] | None, read: TermsDocument | None
+) -> TermsDocument | None:
     if when is None and approvals is None:
-        return None
+        return read
+    if read is not None:
+        raise GrantError("terms: got a document and conditions or approvals beside it, expected one of them")
     value: JsonObject = {"schema": TERMS_SCHEMA}
     if when is not None:
         value["when"] = when
