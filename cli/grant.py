@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import typer
 from rich.table import Table
@@ -100,17 +100,9 @@ def give_(
     Runs name it when they begin: `grant=` in Python, `--grant` of `ledger hook`.
     """
     options = shared(context, ledger, json=json)
+    bounds = _bounds_of(terms, limit, period, expires)
     with Ledger.open(options.folder(), places=options.places) as opened:
-        made = give(
-            opened,
-            grantee,
-            acts=act,
-            terms=_terms_of(terms),
-            limits=_limits_of(limit),
-            periods=_periods_of(period),
-            expires_at=_until(expires),
-            mandate=mandate,
-        )
+        made = give(opened, grantee, acts=act, mandate=mandate, **bounds)
         _print_made(options, opened, made)
 
 
@@ -134,18 +126,9 @@ def narrow_(
     What is not said here is as above; what is said may not be wider.
     """
     options = shared(context, ledger, json=json)
+    bounds = _bounds_of(terms, limit, period, expires)
     with Ledger.open(options.folder(), places=options.places) as opened:
-        made = narrow(
-            opened,
-            resolve(opened, parent),
-            grantee,
-            acts=act or None,
-            terms=_terms_of(terms),
-            limits=_limits_of(limit),
-            periods=_periods_of(period),
-            expires_at=_until(expires),
-            mandate=mandate,
-        )
+        made = narrow(opened, resolve(opened, parent), grantee, acts=act or None, mandate=mandate, **bounds)
         _print_made(options, opened, made)
 
 
@@ -200,12 +183,22 @@ def list_(
     console().print(table)
 
 
-def _terms_of(path: Path | None) -> TermsDocument | None:
-    return None if path is None else read_terms(read_file(path, "--terms"))
+class _Bounds(TypedDict):
+    """What bounds a grant besides the acts that it covers."""
+
+    terms: TermsDocument | None
+    limits: tuple[Limit, ...]
+    periods: tuple[PeriodLimit, ...]
+    expires_at: str | None
 
 
-def _limits_of(words: Sequence[str]) -> tuple[Limit, ...]:
-    return parse_budget(words)
+def _bounds_of(terms: Path | None, limits: Sequence[str], periods: Sequence[str], expires: str | None) -> _Bounds:
+    return {
+        "terms": None if terms is None else read_terms(read_file(terms, "--terms")),
+        "limits": parse_budget(limits),
+        "periods": _periods_of(periods),
+        "expires_at": None if expires is None else time_after(now(), parse_span(expires, "--expires")),
+    }
 
 
 def _periods_of(words: Sequence[str]) -> tuple[PeriodLimit, ...]:
@@ -226,10 +219,6 @@ def _periods_of(words: Sequence[str]) -> tuple[PeriodLimit, ...]:
         (limit,) = parse_budget([rest])
         periods.append(PeriodLimit(account=account, meter=limit.meter, period=Period(name), limit=limit.limit))
     return tuple(periods)
-
-
-def _until(expires: str | None) -> str | None:
-    return None if expires is None else time_after(now(), parse_span(expires, "--expires"))
 
 
 def _print_made(options: Shared, opened: Ledger, made: str) -> None:
