@@ -92,7 +92,6 @@ EXEMPT = {
     "artifact.remains": "what is stored beside a ledger stands in no file of a case",
     "artifact.unreadable": "what is stored beside a ledger stands in no file of a case",
     "coverage.earlier": "what an earlier run judged stands in the verifier's own state, which no case brings",
-    "grant.duties": "approvals that fill no duty but are each fine need two approvers; they stand in the tests",
     "counterseal.record": "a notary's record is an evaluation in its own ledger; answers that do not hold stand in the tests",
     "timestamp.invalid": "timestamps need X.509 and an extra; the tests have them from an authority of their own",
     "trust.timestamp_unpinned": "as timestamp.invalid",

@@ -11,6 +11,7 @@ from typing import Any
 from vectors.makers import kit
 from vectors.makers.case import File
 from vectors.makers.kit import Book
+from vectors.makers.rules import answer, request
 from vectors.makers.shelf import Shelf
 
 SPEC = (
@@ -30,19 +31,22 @@ def make() -> File:
     shelf = Shelf(out)
 
     def rule(id_: str, comment: str, build: Callable[[Book], Any], code: str | None = None, exit_: int | None = None, *,
-             documents: tuple[str, ...] = ()) -> None:  # fmt: skip
+             documents: tuple[str, ...] = (), pins: str = "") -> None:  # fmt: skip
         book = Book(label=f"authority {id_}")
         book.header()
         build(book)
         book.commit()
         if code is not None and exit_ is None:
             exit_ = 6
-        shelf.case(id_, comment, book, code, "rules" if code else "", exit_, trust=book.trust(), documents=documents)
+        shelf.case(
+            id_, comment, book, code, "rules" if code else "", exit_, trust=book.trust() + pins, documents=documents
+        )
 
     _grants(rule)
     _lines(rule)
     _limits(rule)
     _terms(rule)
+    _duties(rule)
     _steps(rule)
     _ends(rule)
     _starts(rule)
@@ -202,6 +206,36 @@ def _terms(rule) -> None:
     rule("terms-absent", "The terms are not at hand.", under(small, 5), "grant.terms_absent", 3)
     rule("terms-unreadable", "Terms with a comparison that nobody knows.", under(broken, 5), "grant.terms_unreadable", 3,
          documents=(broken,))  # fmt: skip
+
+
+def _duties(rule) -> None:
+    """Two approvers, one of whom may stand for either duty; every approval is fine by itself."""
+    terms = {"schema": "receipt-ledger.terms/v1", "approvals": [{"role": "release"}, {"role": "finance"}]}
+    document = kit.canonical(terms).decode()
+    approvers = {"ada": kit.APPROVER, "bob": kit.NOTARY}
+    bob = f'\n[[approver]]\nname = "bob"\nkey = "{kit.NOTARY.id}"\nroles = ["release", "finance"]\n'
+
+    def by(*answers: tuple[str, str]) -> Callable[[Book], None]:
+        def build(book: Book) -> None:
+            root = grant(book, acts=["deploy"], conditions=kit.digest(document.encode()))
+            book.opening(grant=root)
+            waiting = request(book, grant=root, roles=["release", "finance"], needed=2)
+            given = [answer(book, waiting, by=approvers[name], name=name, role=role) for name, role in answers]
+            book.close(waiting, book.outcome(book.intent(grant=root, approvals=given)))
+
+        return build
+
+    def case(id_: str, comment: str, *answers: tuple[str, str], code: str | None = None) -> None:
+        rule(id_, comment, by(*answers), code, documents=(document,), pins=bob)
+
+    case("duties-filled", "One approval in each role that the terms ask for.", ("ada", "release"), ("bob", "finance"))
+    case(
+        "duties-unfilled",
+        "Both approvals are in one role.",
+        ("ada", "release"),
+        ("bob", "release"),
+        code="grant.duties",
+    )
 
 
 def _book(**members: Any) -> str:
