@@ -1,4 +1,4 @@
-"""What the command line reads for the rules: policy documents and arguments that a ledger's folder keeps."""
+"""What the command line reads for the rules: policy documents, arguments and receipts that a ledger's folder keeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ledger.canonical import JsonObject
 from ledger.digest import digest
 from ledger.errors import LedgerError
 from ledger.receipt import Intent
+from ledger.rules.hold_replay import line_from
 from ledger.storage.artifacts import ArtifactStore
+from ledger.storage.reader import Reader
 from verify.rules import RuleSources, approvers_of
 from verify.trust import Trust
 
@@ -36,4 +38,10 @@ def sources_of(folder: Path, trust: Trust | None) -> RuleSources:
                     return None
         return None
 
-    return RuleSources(approvers_of(trust), document_of, arguments_of)
+    def payload_of(id_: str) -> bytes | None:
+        try:
+            return Reader(folder).get(id_).envelope.payload
+        except (LedgerError, OSError):
+            return None
+
+    return RuleSources(approvers_of(trust), document_of, arguments_of, line_from(payload_of))

@@ -161,6 +161,7 @@ _TABLE: Final = (
     Code("runbook.unrecorded", 6, "An act deviates from a runbook that is only advice, and does not say so."),
     Code("runbook.contradicted", 6, "A receipt says that a retry budget ran out, and it had not."),
     Code("evaluation.contradicted", 6, "An evaluation gives another verdict than its answers, or other answers than its observation."),
+    Code("hold.erased", 6, "What a hold kept from being erased was erased."),
     Code("budget.basis_unknown", 3, "What an act costs under a money limit is not known."),
     Code("budget.time_unknown", 3, "A run with a time limit does not say how long it took."),
     Code("policy.absent", 3, "The policy document is not there, so nothing can be decided under it."),
@@ -172,6 +173,7 @@ _TABLE: Final = (
     Code("runbook.absent", 3, "The policy envelope of a run is not there, so nothing can be decided under it."),
     Code("runbook.unreadable", 3, "The policy envelope of a run cannot be read."),
     Code("evaluation.criteria_absent", 3, "The criteria of an evaluation are not there."),
+    Code("hold.receipt_absent", 3, "Whether an erasure touches a run that is held cannot be told: a receipt that it names is not there."),
     # Counter-seals and timestamps.
     Code("counterseal.malformed", 1, "A counter-seal or a cosigned head does not have its exact layout."),
     Code("counterseal.signature", 1, "The seal of a counter-seal does not verify."),

@@ -17,6 +17,7 @@ from ledger.canonical import JsonValue
 from ledger.facts import Facts, read_facts, receipt_of
 from ledger.receipt import Intent, parse_receipt
 from ledger.rules.approval import Approver
+from ledger.rules.hold_replay import LineOf
 from ledger.rules.replay import Replay, ReplayState
 from verify.report import Report
 from verify.rulerun import NAME, RuleRow
@@ -35,8 +36,8 @@ __all__ = [
 
 _SILENT: Final = frozenset({"outcome", "step"})
 """Kinds that say nothing where their run is not looked at."""
-_ALWAYS: Final = frozenset({"header", "key", "approval", "resolution", "grant", "evaluation"})
-"""Kinds that are always looked at: few, and they bear on acts anywhere in the ledger."""
+_ALWAYS: Final = frozenset({"header", "key", "approval", "resolution", "grant", "evaluation", "hold", "erasure"})
+"""Kinds that are always looked at: few, and they bear on acts and artifacts anywhere in the ledger."""
 _WHERE_RULED: Final = frozenset({"intent", "decision"})
 """Kinds that are looked at where they say that a rule bears on them: a refusal without amounts is answered by nothing."""
 
@@ -65,11 +66,12 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True)
 class RuleSources:
-    """What a replay reads besides receipts: whom trust names as approvers, policy documents and arguments, where at hand."""
+    """What a replay reads besides what passes by: whom trust names as approvers, and documents, arguments and runs, where at hand."""
 
     approvers: Mapping[str, Approver] = field(default_factory=dict)
     document_of: Callable[[str], bytes | None] = lambda _: None
     arguments_of: Callable[[Intent], Mapping[str, JsonValue] | None] = lambda _: None
+    line_of: LineOf = lambda _: None
 
 
 def approvers_of(trust: Trust | None) -> dict[str, Approver]:
@@ -137,7 +139,7 @@ class RuleFold(_Sieve):
 
     def __init__(self, sources: RuleSources) -> None:
         super().__init__()
-        self._state = Replay(sources.approvers, sources.document_of, sources.arguments_of)
+        self._state = Replay(sources.approvers, sources.document_of, sources.arguments_of, sources.line_of)
         self.seen = 0
 
     def judge(self, report: Report, before: int = 0) -> None:

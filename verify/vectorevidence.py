@@ -6,6 +6,7 @@ Source: vectors/README.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from ledger import canonical
 from ledger.canonical import JsonObject
@@ -14,6 +15,7 @@ from ledger.envelope import parse_envelope
 from ledger.line import ENTRY_PREFIX, parse_entry_line
 from ledger.members import Continues
 from ledger.receipt import Header, Intent, parse_receipt
+from ledger.rules.hold_replay import line_from
 from verify.chain import Segment
 from verify.continues import check_continues
 from verify.file import verify_file
@@ -34,7 +36,7 @@ def answer_ledger(given: LedgerInput, read: Read) -> Answer:
     options = parse_options(require=given.require)
     trust = _trust_of(given)
     segments = _segments(given.segments, read)
-    sources = _sources(given.documents, trust)
+    sources = _sources(given.documents, trust, segments)
     verdict = verify_ledger(segments, trust=trust, memory=_memory_of(given), options=options, sources=sources)
     if given.older is not None:
         old = _segments(given.older, read)
@@ -44,15 +46,20 @@ def answer_ledger(given: LedgerInput, read: Read) -> Answer:
     return _judged(verdict)
 
 
-def _sources(documents: tuple[str, ...], trust: Trust | None) -> RuleSources:
-    """Return what rules are re-proved with besides receipts: the texts at hand, by digest."""
+def _sources(documents: tuple[str, ...], trust: Trust | None, segments: tuple[Segment, ...]) -> RuleSources:
+    """Return what rules are re-proved with besides what passes by: the texts at hand, by digest, and the ledger's receipts."""
     held = {digest(each): each for each in (text.encode("utf-8") for text in documents)}
 
     def arguments_of(intent: Intent) -> JsonObject | None:
         data = held.get(intent.act.arguments_digest)
         return None if data is None else canonical.decode(data)
 
-    return RuleSources(approvers_of(trust), held.get, arguments_of)
+    @cache
+    def payloads() -> dict[str, bytes]:
+        envelopes = (parse_envelope(parse_entry_line(line)[1]) for line in _entry_lines(segments))
+        return {each.receipt_id: each.payload for each in envelopes}
+
+    return RuleSources(approvers_of(trust), held.get, arguments_of, line_from(lambda id_: payloads().get(id_)))
 
 
 def _segments(listed: tuple[SegmentInput, ...], read: Read) -> tuple[Segment, ...]:

@@ -84,6 +84,7 @@ BREACH_CODES: Final = {
     "runbook.unrecorded": "An act deviates from a runbook that is only advice, and does not say so.",
     "runbook.contradicted": "A receipt says that a retry budget ran out, and it had not.",
     "evaluation.contradicted": "An evaluation gives another verdict than its answers, or other answers than its observation.",
+    "hold.erased": "What a hold kept from being erased was erased.",
 }
 """Code -> its meaning. Every one of them causes exit 6."""
 
@@ -99,5 +100,6 @@ DOUBT_CODES: Final = {
     "runbook.absent": "The policy envelope of a run is not there, so nothing can be decided under it.",
     "runbook.unreadable": "The policy envelope of a run cannot be read.",
     "evaluation.criteria_absent": "The criteria of an evaluation are not there.",
+    "hold.receipt_absent": "Whether an erasure touches a run that is held cannot be told: a receipt that it names is not there.",
 }
 """Code -> its meaning. None of them is a breach: what depends on it is not checked, exit 3 where it was asked for."""

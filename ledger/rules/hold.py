@@ -10,12 +10,12 @@ Source: docs/spec/artifacts.md, "Holds".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from ledger.receipt import Hold
 
-__all__ = ["Held", "holds_of"]
+__all__ = ["Held", "held_by", "holds_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,19 @@ def holds_of(receipts: Iterable[tuple[str, Hold]]) -> list[Held]:
     """Return every hold that was placed, in order, from the `hold` receipts (id and receipt) in chain order."""
     found: dict[str, Held] = {}
     for id_, receipt in receipts:
-        if receipt.action == "placed":
-            if (receipt.digest is None) != (receipt.held_run is None):
-                found[id_] = Held(
-                    id_, receipt.digest, receipt.held_run, receipt.matter, receipt.issuer.name, receipt.issued_at
-                )
-            continue
-        held = found.get(receipt.hold or "")
-        if held is not None and held.released is None and held.placed_by == receipt.issuer.name:
-            found[held.receipt] = Held(
-                held.receipt, held.digest, held.run, held.matter, held.placed_by, held.placed_at, id_
-            )
+        changed = held_by(found, id_, receipt)
+        if changed is not None:
+            found[changed.receipt] = changed
     return list(found.values())
+
+
+def held_by(known: Mapping[str, Held], id_: str, receipt: Hold) -> Held | None:
+    """Return the hold that a `hold` receipt places or ends, None for one that changes nothing; `known` are those before, by id."""
+    if receipt.action == "placed":
+        if (receipt.digest is None) == (receipt.held_run is None):
+            return None
+        return Held(id_, receipt.digest, receipt.held_run, receipt.matter, receipt.issuer.name, receipt.issued_at)
+    held = known.get(receipt.hold or "")
+    if held is None or held.released is not None or held.placed_by != receipt.issuer.name:
+        return None
+    return replace(held, released=id_)

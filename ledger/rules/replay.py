@@ -25,6 +25,7 @@ from ledger.rules.budget_replay import BudgetReplay, BudgetState
 from ledger.rules.effect_replay import EffectReplay, EffectsState
 from ledger.rules.evaluation_replay import EvaluationReplay
 from ledger.rules.grant_replay import GrantReplay, GrantsState
+from ledger.rules.hold_replay import HoldReplay, HoldsState, LineOf
 from ledger.rules.instant import ms_of
 from ledger.rules.needs import lacks, with_duties, with_gate
 from ledger.rules.policy_replay import ArgumentsOf, DocumentOf, PolicyReplay
@@ -38,6 +39,8 @@ _OF_EFFECTS: Final = frozenset({"intent", "outcome", "resolution"})
 _OF_BUDGETS: Final = frozenset({"opening", "intent", "outcome", "decision", "step", "run", "resolution"})
 _OF_GRANTS: Final = frozenset({"grant", "approval", "opening", "intent", "outcome", "decision", "run", "resolution"})
 _OF_RUNBOOKS: Final = frozenset({"opening", "intent", "step", "decision", "evaluation", "approval", "run"})
+_ALONE: Final = frozenset({"evaluation", "hold", "erasure"})
+"""Kinds that evaluations and holds are judged by."""
 _SILENT: Final = frozenset(
     {"outcome", "step", "resolution", "grant", "evaluation", "import", "erasure", "hold", "repair"}
 )
@@ -49,6 +52,10 @@ def _no_document(_: str) -> bytes | None:
 
 
 def _no_arguments(_: Intent) -> Mapping[str, JsonValue] | None:
+    return None
+
+
+def _no_line(_: str) -> tuple[str, ...] | None:
     return None
 
 
@@ -64,6 +71,7 @@ class ReplayState:
     approvals: ApprovalsState = field(default_factory=ApprovalsState)
     grants: GrantsState = field(default_factory=GrantsState)
     runbooks: RunbooksState = field(default_factory=RunbooksState)
+    holds: HoldsState = field(default_factory=HoldsState)
     actors: Mapping[str, Actor] = field(default_factory=dict)
 
 
@@ -75,11 +83,13 @@ class Replay:
         approvers: Whom trust names as approvers, by name.
         document_of: Digest -> bytes of a policy document.
         arguments_of: Intent -> all arguments of its act.
+        line_of: Receipt id -> its run and those above it.
     """
 
     approvers: Mapping[str, Approver] = field(default_factory=dict)
     document_of: DocumentOf = _no_document
     arguments_of: ArgumentsOf = _no_arguments
+    line_of: LineOf = _no_line
     breach: Breach | None = None
     """The first breach."""
     doubts: dict[str, Doubt] = field(default_factory=dict)
@@ -92,6 +102,7 @@ class Replay:
     grants: GrantReplay = field(init=False)
     runbooks: RunbookReplay = field(init=False)
     evaluations: EvaluationReplay = field(init=False)
+    holds: HoldReplay = field(init=False)
 
     def __post_init__(self) -> None:
         arguments_of = read_once(self.arguments_of)
@@ -101,6 +112,7 @@ class Replay:
         self.grants = GrantReplay(self.document_of)
         self.runbooks = RunbookReplay(self.document_of, self.approvers)
         self.evaluations = EvaluationReplay(self.document_of)
+        self.holds = HoldReplay(self.line_of)
 
     def see(self, index: int, id_: str, receipt: Receipt, *, recorded_at: str) -> list[Finding]:
         """Return what one receipt shows, and take it into account. Receipts come in chain order, each once."""
@@ -123,8 +135,8 @@ class Replay:
             findings += self.grants.see(index, id_, receipt, now=recorded_at)
         if kind in _OF_RUNBOOKS:
             findings += self.runbooks.see(index, id_, receipt, now=recorded_at)
-        if kind == "evaluation":
-            findings += self.evaluations.see(index, receipt)
+        if kind in _ALONE:
+            findings += self.evaluations.see(index, receipt) + self.holds.see(index, id_, receipt)
         for found in findings:
             if isinstance(found, Doubt):
                 self.doubts.setdefault(found.code, found)
@@ -143,6 +155,7 @@ class Replay:
             self.approvals.state(),
             self.grants.state(),
             self.runbooks.state(),
+            self.holds.state(),
             self.acts.state(),
         )
 
@@ -156,6 +169,7 @@ class Replay:
         self.approvals.resume(state.approvals)
         self.grants.resume(state.grants)
         self.runbooks.resume(state.runbooks)
+        self.holds.resume(state.holds)
         self.acts.resume(state.actors)
 
     def _with_authority(self, index: int, intent: Intent, need: Need | None, findings: list[Finding]) -> Need | None:

@@ -755,6 +755,25 @@ def test_an_act_recorded_under_the_digest_of_another_that_was_approved(auditor, 
             shows(person.verify(path), 6, "act.digest")
 
 
+@attack("6", "hold.erased")
+@pytest.mark.parametrize("what", ["artifact", "run"])
+def test_an_erasure_in_spite_of_a_hold(auditor, tmp_path, shows, what):
+    made = builder()
+    made.header()
+    run = made.opening()
+    outcome = made.outcome(made.intent())
+    made.run()
+    placed = {"digest": digest(b"stored")} if what == "artifact" else {"held_run": run}
+    made.add("hold", action="placed", **placed)
+    made.commit()
+    path = laid(made, tmp_path / "held")
+    assert auditor.trusts(path).verify(path).exit == 0
+    made.erasure(digest(b"stored"), outcome)
+    made.commit()
+    shutil.rmtree(path)
+    shows(auditor.verify(laid(made, path)), 6, "hold.erased")
+
+
 @attack("0 1", "head.forked")
 def test_a_history_that_broke_a_rule_rewritten_into_one_that_kept_it(auditor, tmp_path, shows):
     keys = {"issuer": Party("issuer", key("issuer")), "log": key("log")}

@@ -9,10 +9,10 @@ import pytest
 from ledger import canonical
 from ledger.digest import digest
 from tests.reference.build import Builder
+from tests.reference.judged import apart, found, judge, split
 from verify.bundle import verify_bundle
 from verify.ledger import LedgerFold, verify_ledger
 from verify.options import Options
-from verify.parallel import fold_part
 from verify.resume import parse_state, print_state
 from verify.rules import RuleSources, approvers_of
 from verify.state import binding
@@ -31,15 +31,6 @@ def started():
     ledger = Builder()
     ledger.header()
     return ledger
-
-
-def judge(ledger, **sources):
-    given = RuleSources(approvers_of(ledger.trust()), **sources)
-    return verify_ledger(ledger.segments(), trust=ledger.trust(), memory=ledger.notes[-1], sources=given)
-
-
-def found(verdict):
-    return [(check.code, check.where) for check in verdict.findings]
 
 
 def reserved(amount, meter="usd_micro"):
@@ -196,40 +187,6 @@ def test_a_ledger_without_rules_says_that_there_was_nothing_to_look_at():
     check = next(check for check in verdict.checks if check.name == "rules")
     # The header alone, whose keys never approve.
     assert (verdict.exit, check.status, check.count) == (0, "ok", 1)
-
-
-def apart(ledger, cuts, **options):
-    """Judge a ledger whose segments are judged apart and joined; say how many were."""
-    lines = ledger.journal()
-    fold = LedgerFold(Options(**options), memory=ledger.notes[-1], sources=RuleSources(approvers_of(ledger.trust())))
-    segments, joined = split(lines, cuts), 0
-    for segment in segments:
-        start = fold.chain.point()
-        part = None
-        if start is not None and segment.first_index:
-            part = fold_part(segment, start, origin=fold.origin, watch=fold.watch, options=Options(**options))
-        if part is not None and fold.join(part, segment.first_index):
-            joined += 1
-        else:
-            fold.feed(segment)
-    return fold.judge(segments, trust=ledger.trust(), memory=ledger.notes[-1]), joined
-
-
-def split(data, cuts):
-    from verify.chain import Segment
-
-    segments, lines, first = [], [], 0
-    index = 0
-    for line in data.split(b"\n")[:-1]:
-        lines.append(line)
-        if line.startswith(b'{"entry":'):
-            index += 1
-        elif index in cuts:
-            segments.append(Segment(f"journal/{first:016d}.jsonl", first, b"".join(each + b"\n" for each in lines)))
-            lines, first = [], index
-    if lines:
-        segments.append(Segment(f"journal/{first:016d}.jsonl", first, b"".join(each + b"\n" for each in lines)))
-    return segments
 
 
 @pytest.mark.parametrize(("limit", "exit_"), [(100, 0), (99, 6)])
