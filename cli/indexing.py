@@ -22,7 +22,7 @@ from ledger.storage.reader import Reader
 from verify.errors import TrustError
 from verify.trust import Trust
 
-__all__ = ["ChangedError", "Indexed", "bring_up_to_date", "memory_digest", "trust_digest"]
+__all__ = ["ChangedError", "Indexed", "bring_up_to_date", "note_digest", "trust_digest"]
 
 _ATTEMPTS: Final = 3
 
@@ -76,13 +76,13 @@ def bring_up_to_date(folder: Path, options: Shared, *, jobs: int | None = None, 
 
 def _is_current(source: Source, options: Shared, trust: Trust | None) -> bool:
     """Return whether an index was made from the journal as it is, under this trust and memory."""
-    stamp = read_stamp(source.path, options.places)
+    memory, stamp = read_memory(options.places, source.ledger), read_stamp(source.path, options.places)
     return (
         stamp is not None
         and stamp.is_for(source.path)
         and stamp.origin == source.ledger
         and stamp.trust == trust_digest(trust)
-        and stamp.memory == memory_digest(source, options)
+        and stamp.memory == note_digest(memory)
         and stamp.segments == journal_marks(source.folder)
     )
 
@@ -114,7 +114,6 @@ def trust_digest(trust: Trust | None) -> str:
     return "" if trust is None else trust.digest
 
 
-def memory_digest(source: Source, options: Shared) -> str:
+def note_digest(note: bytes | None) -> str:
     """Return the digest of what is remembered of a ledger, empty for nothing."""
-    note = read_memory(options.places, source.ledger)
     return "" if note is None else digest(note)

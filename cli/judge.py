@@ -15,7 +15,7 @@ from cli.remember import CONFLICTS, keep, remember
 from cli.trustfile import read_memory, read_trust
 from ledger.bundle import BUNDLE_MAX_BYTES, Bundle, parse_bundle
 from ledger.checkpoint import head_of
-from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, UnknownFormatError
+from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, StorageError, UnknownFormatError
 from ledger.storage.artifacts import ArtifactStore
 from ledger.storage.evidence import gather, gather_range
 from ledger.storage.reader import Reader
@@ -44,8 +44,9 @@ _FOREIGN: Final = re.compile(rb'"kind":"import"|"source":\{')
 def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -> Verdict:
     """Return the verdict on one receipt with its tree, judged as a bundle."""
     reader = Reader(folder)
+    memory = _memory(reader, options)
     bundle = gather(reader, receipt, erasures=asked.artifacts)
-    verdict = _judge_bundle(folder, reader, bundle, options, asked)
+    verdict = _judge_bundle(folder, reader, bundle, options, asked, memory)
     if not any(_FOREIGN.search(item.envelope) for item in bundle.items):
         return verdict
     from cli.imported import with_documents  # noqa: PLC0415  what it loads would cost every receipt of ours
@@ -56,12 +57,29 @@ def judge_receipt(folder: Path, receipt: str, options: Shared, asked: Options) -
 def judge_range(folder: Path, span: tuple[int, int], options: Shared, asked: Options) -> Verdict:
     """Return the verdict on the entries from an index up to, not including, another one, judged as a bundle."""
     reader = Reader(folder)
-    return _judge_bundle(folder, reader, gather_range(reader, *span, erasures=asked.artifacts), options, asked)
+    memory = _memory(reader, options)
+    bundle = gather_range(reader, *span, erasures=asked.artifacts)
+    return _judge_bundle(folder, reader, bundle, options, asked, memory)
 
 
-def _judge_bundle(folder: Path, reader: Reader, bundle: Bundle, options: Shared, asked: Options) -> Verdict:
-    """Return the verdict on a bundle made from a ledger that is at hand."""
-    trust, memory = read_trust(options), read_memory(options.places, head_of(bundle.checkpoint).origin)
+def _memory(reader: Reader, options: Shared) -> tuple[str, bytes | None]:
+    """Return the origin of a ledger, and what is remembered of it.
+
+    It is read before the evidence: whoever appends meanwhile makes what is read later longer than what was remembered, never shorter.
+    """
+    origin = reader.head().origin
+    return origin, read_memory(options.places, origin)
+
+
+def _judge_bundle(
+    folder: Path, reader: Reader, bundle: Bundle, options: Shared, asked: Options, remembered: tuple[str, bytes | None]
+) -> Verdict:
+    """Return the verdict on a bundle made from a ledger that is at hand; `remembered` is of which origin, and what."""
+    trust, (origin, memory) = read_trust(options), remembered
+    if head_of(bundle.checkpoint).origin != origin:
+        raise StorageError(
+            f"ledger: {str(folder)!r} changed while it was read", code="journal.changed", hint="try again"
+        )
     bundle = with_counter_seals(bundle, reader, folder)
 
     def judge(note: bytes | None) -> Verdict:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cli.effort import usable_cores
 from cli.indexed import check_rows, state_row
-from cli.indexing import ChangedError, Indexed, memory_digest, trust_digest
+from cli.indexing import ChangedError, Indexed, note_digest, trust_digest
 from cli.options import Shared
 from cli.parallel import read
 from cli.progress import progress
@@ -48,9 +48,10 @@ def refresh(source: Source, options: Shared, trust: Trust | None, *, jobs: int |
         ChangedError: the journal changed meanwhile; try again.
         StorageError: the index cannot be written.
     """
+    # Before the journal: whoever appends meanwhile makes it longer than what was remembered, never shorter.
+    memory = read_memory(options.places, source.ledger)
     snapshot = Snapshot.of(source.folder)
     start = None if rebuild else _resumable(source, snapshot, options, trust)
-    memory = read_memory(options.places, source.ledger)
     judged = judge(snapshot, source.ledger, options, trust, memory=memory, start=start, jobs=jobs or usable_cores())
     sound: Sound | None = None
     if _leaves_out(judged.verdict):
@@ -73,7 +74,10 @@ def refresh(source: Source, options: Shared, trust: Trust | None, *, jobs: int |
         build.put_state(row, check_rows(verdict, source.ledger))
         build.finish()
     state = None if sound is not None else judged.state
-    problem = _remember(source, options, trust, snapshot, state, judged.tail)
+    now = read_memory(options.places, source.ledger)
+    # What came to be remembered meanwhile was compared with nothing, so the next one does that.
+    compared = now if now in (memory, verdict.remember) else memory
+    problem = _remember(source, options, trust, snapshot, state, judged.tail, compared)
     said = row, [(each.code, each.exit) for each in verdict.checks]
     return Indexed(source, "made" if start is None else "caught up", problem, said)
 
@@ -154,16 +158,22 @@ def _batches(pieces: Iterator[tuple[int, bytes]], first: int) -> Iterator[tuple[
 
 
 def _remember(
-    source: Source, options: Shared, trust: Trust | None, snapshot: Snapshot, state: LedgerState | None, tail: str
+    source: Source,
+    options: Shared,
+    trust: Trust | None,
+    snapshot: Snapshot,
+    state: LedgerState | None,
+    tail: str,
+    memory: bytes | None,
 ) -> str | None:
-    """Remember what the index was made from; return why that was not possible."""
+    """Remember what the index was made from, and under which memory; return why that was not possible."""
     marks = marks_of(source.path)
     if marks[0] is None:
         return "the index is gone already"
     stamp = Stamp(
         origin=source.ledger,
         trust=trust_digest(trust),
-        memory=memory_digest(source, options),
+        memory=note_digest(memory),
         segments=snapshot.marks,
         end=0 if state is None else state.offset,
         tail=tail,

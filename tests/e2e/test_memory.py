@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 import pytest
 
 from ledger.checkpoint import Head, head_of, sign_head
 from ledger.keys import PrivateKey
+from tests.reference.ledgers import grant
 from tests.reference.people import Person, copy, cut
 
 
@@ -202,3 +204,34 @@ def test_the_owner_s_register_is_memory_too(folder, owner):
 def test_an_accepted_first_sight_changes_nothing_and_a_fork_cannot_be_accepted(folder, second, auditor):
     assert auditor.trusts(folder).verify(folder).exit == 0
     assert auditor("verify", second, "--accept", "head.forked").exit == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("verify", "latest"), ("verify", "--range", "0:3"), ("verify",), ("report", "latest", "-o", "r.html"), ("log", "--verify"), ("index",)],
+)  # fmt: skip
+def test_whoever_appends_while_their_ledger_is_judged_is_not_accused(tmp_path, monkeypatch, words):
+    owner = Person(tmp_path / "owner")
+    assert owner("init", "ledger").exit == 0
+    owner.record(owner.home / "ledger")
+    for module, name in (
+        ("judge", "gather"),
+        ("judge", "gather_range"),
+        ("whole", "JournalSnapshot"),
+        ("rebuilt", "journal_marks"),
+    ):
+        monkeypatch.setattr(f"cli.{module}.{name}", then_append(owner, getattr(import_module(f"cli.{module}"), name)))
+    done = owner("-L", "ledger", *words)
+    assert (done.exit, "head." in done.out.replace("head.first_seen", "")) == (0, False), done
+
+
+def then_append(owner, function):
+    """Return a function after which its owner has appended to the ledger."""
+
+    def wrapped(*arguments, **options):
+        found = function(*arguments, **options)
+        with owner.open(owner.home / "ledger") as ledger:
+            ledger.append(grant(ledger))
+        return found
+
+    return wrapped

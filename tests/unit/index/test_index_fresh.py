@@ -17,6 +17,7 @@ from reference import ledgers
 from cli.asked import exit_of_answer, footers
 from cli.indexing import bring_up_to_date
 from cli.options import Shared
+from cli.rebuilt import Snapshot
 from cli.trustfile import pin_ledger
 from ledger import Ledger
 from ledger.errors import DamagedError, NotFoundError, StorageError
@@ -204,6 +205,43 @@ def test_a_journal_shorter_than_remembered_is_exit_1(ledger):
     asked = Asked(ledger)
     assert (asked.exit, asked.receipts) == (1, expected)
     assert ("head.shorter",) in asked.findings
+
+
+def test_what_is_appended_between_the_look_at_the_journal_and_anything_else_accuses_nobody(ledger, monkeypatch):
+    grants(ledger)
+    expected = ids(ledger)
+    of = Snapshot.of
+
+    def then_append(folder):
+        found = of(folder)
+        grants(ledger, 1)
+        return found
+
+    monkeypatch.setattr("cli.refreshing.Snapshot.of", then_append)
+    asked = Asked(ledger)
+    assert (asked.exit, asked.receipts, asked.findings) == (0, expected, [])
+    asked = Asked(ledger)
+    assert (asked.exit, len(asked.receipts), asked.findings) == (0, len(expected) + 1, [])
+
+
+def test_a_memory_that_nothing_was_compared_with_is_compared_by_the_next_one(ledger, monkeypatch):
+    grants(ledger)
+    path = ledgers.last_segment(ledger)
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    of = Snapshot.of
+
+    def then_append_and_cut(folder):
+        found = of(folder)
+        grants(ledger, 1)
+        path.write_bytes(before[0])
+        os.utime(path, ns=(before[1], before[1]))
+        return found
+
+    monkeypatch.setattr("cli.refreshing.Snapshot.of", then_append_and_cut)
+    Asked(ledger)
+    monkeypatch.setattr("cli.refreshing.Snapshot.of", of)
+    asked = Asked(ledger)
+    assert (asked.exit, ("head.shorter",) in asked.findings) == (1, True)
 
 
 def test_a_receipt_that_fails_is_left_out_and_the_others_stay(tmp_path):
