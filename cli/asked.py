@@ -19,23 +19,29 @@ from verify.codes import CODES, worst
 __all__ = ["Footer", "exit_of_answer", "footer_of", "footers", "parquet_members", "read_values"]
 
 _VALUE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_BROKEN: Final = 6
+"""The exit of a rule that was broken."""
 _WORDS: Final = {
     0: "verified",
     1: "DOES NOT HOLD",
     3: "not established",
     4: "NOT TRUSTED",
     5: "absent",
-    6: "authentic, a rule was broken",
+    _BROKEN: "authentic, a rule was broken",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What is said of one ledger: its verified head and coverage, whether its signer is pinned, how far behind the index is."""
+    """What is said of one ledger: its verified head and coverage, whether its signer is pinned, how far behind the index is.
+
+    `exit` is that of the verdict, `doubt` what it would be but for broken rules, which are no reason to doubt an answer.
+    """
 
     ledger: str
     status: str
     exit: int
+    doubt: int
     codes: tuple[str, ...]
     head_size: int | None
     head_root: str | None
@@ -61,18 +67,24 @@ class Footer:
             "behind": self.behind,
         }
 
+    @property
+    def _word(self) -> str:
+        if self.doubt and self.exit == _BROKEN:
+            return f"{_WORDS[self.doubt]}; a rule was broken"
+        return _WORDS.get(self.exit, self.status)
+
     def say(self) -> None:
         """Say it on standard error."""
         root = "" if self.head_root is None else f" root {short(self.head_root)}"
         parts = [
-            f"{escape(self.ledger)}: {_WORDS.get(self.exit, self.status)}",
+            f"{escape(self.ledger)}: {self._word}",
             f"head size {self.head_size:,}{root}" if self.head_size is not None else "no head",
             f"entries 0 to {self.end_index:,} indexed" + (f" but {self.left_out:,}" if self.left_out else ""),
             "signer pinned" if self.log_pinned else "signer NOT pinned",
         ]
         if self.behind:
             parts.append(f"{self.behind:,} entries came since")
-        say("; ".join(parts), style="bold red" if self.exit in {1, 4} else "dim" if self.exit == 0 else "yellow")
+        say("; ".join(parts), style="bold red" if self.doubt in {1, 4} else "dim" if self.exit == 0 else "yellow")
         for code in self.codes:
             say(f"  {code}: {CODES[code].meaning if code in CODES else ''}")
         if self.codes:
@@ -98,7 +110,8 @@ def footer_of(
         source.ledger,
         str(row["status"]),
         worst(each for _, each in counted),
-        tuple(dict.fromkeys(code for code, each in counted if each != 6)),
+        worst(each for _, each in counted if each != _BROKEN),
+        tuple(dict.fromkeys(code for code, each in counted if each != _BROKEN)),
         row["head_size"],
         row["head_root"],
         int(row["end_index"]),
@@ -113,9 +126,9 @@ def footer_of(
 def exit_of_answer(found: Sequence[Footer], *, rows: bool) -> int:
     """Return the exit code of an answer.
 
-    It is that of the verdicts, but that a broken rule is no reason to doubt an answer; `rows` says that rows came which must not.
+    It is that of the verdicts but for broken rules; `rows` says that rows came which must not.
     """
-    return worst([*(0 if each.exit == 6 else each.exit for each in found), 6 if rows else 0])
+    return worst([*(each.doubt for each in found), _BROKEN if rows else 0])
 
 
 def read_values(words: Sequence[str]) -> dict[str, object]:

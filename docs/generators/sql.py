@@ -33,7 +33,7 @@ index is made, and why its rows can be believed: [index.md](../explanation/index
 | 5 | there is no ledger |
 | 6 | `--fail-on-rows`, and there are rows |
 
-A rule that was broken (`ledger verify` exits 6) is no reason to doubt an answer: it stands in `findings`, and the exit is 0.
+A rule that was broken (`ledger verify` exits 6) is no reason to doubt an answer: it stands in `findings`, and alone the exit is 0.
 When several apply, the first of 1, 5, 4, 6, 3 wins. `--accept CODE` takes a code out of what counts, such as `trust.log_key_unpinned`.
 """
 

@@ -117,8 +117,8 @@ def by_index(table: str, column: str) -> str:
 
 
 def bounded(sum_: str) -> str:
-    """Return a sum as an integer column holds it: one that no column holds is the most, or the least, that it holds."""
-    return f"least(greatest({sum_}, -{_MOST}), {_MOST})::BIGINT"
+    """Return a sum as an integer column holds it: one that no column holds is the most, or the least, that it holds; NULL is NULL."""
+    return f"CASE WHEN ({sum_}) IS NOT NULL THEN least(greatest({sum_}, -{_MOST}), {_MOST})::BIGINT END"
 
 
 def quoted(name: str) -> str:

@@ -12,6 +12,9 @@ from ledger.index.viewruns import ACTOR
 
 __all__ = ["VIEWS"]
 
+_SPENT: Final = "coalesce(u.spent, CASE WHEN coalesce(l.meter, u.meter) <> 'duration_ms' THEN 0 END)"
+"""Time goes on by itself: nobody knows how much is spent of it before the run says so. Of all else nothing was spent where nothing is said."""
+
 VIEWS: Final = (
     View(
         "charges",
@@ -95,10 +98,10 @@ VIEWS: Final = (
             Column("limit_amount", "BIGINT", "Nothing beyond this is admitted; NULL where the meter is not limited.", "by its meter"),
             Column("soft_amount", "BIGINT", "An act that passes this needs an approval.", "by its meter"),
             Column("grace_amount", "BIGINT", "How far one act may go beyond the limit.", "by its meter"),
-            Column("spent", "BIGINT", "What was spent; NULL for `depth`, `fanout` and `concurrency`, which nothing adds up to.", "by its meter"),
+            Column("spent", "BIGINT", "What was spent; NULL for `depth`, `fanout` and `concurrency`, which nothing adds up to, and for the time of a run that is open or does not say how long it took.", "by its meter"),
             Column("reserved", "BIGINT", "What is set aside.", "by its meter"),
             Column("unknown", "BIGINT", "Acts of which nobody knows what they cost on this meter.", "count"),
-            Column("left_amount", "BIGINT", "Limit less spent and reserved; negative after an overrun.", "by its meter"),
+            Column("left_amount", "BIGINT", "Limit less spent and reserved; negative after an overrun, NULL without a limit and where `spent` is.", "by its meter"),
             Column("overrun", "BOOLEAN", "Whether an act cost more than it had set aside of this limited meter."),
             Column("receipt", "VARCHAR", "The run's opening, which states its limits.", DIGEST),
         ),
@@ -120,10 +123,10 @@ VIEWS: Final = (
         ), limited AS (SELECT ledger, receipt AS run, meter, limit_amount, soft_amount, grace_amount FROM stored.stated_limits WHERE kind = 'opening')
         SELECT coalesce(l.ledger, u.ledger) AS ledger, coalesce(l.run, u.run) AS run, coalesce(l.meter, u.meter) AS meter, l.limit_amount,
                l.soft_amount, l.grace_amount,
-               CASE WHEN coalesce(l.meter, u.meter) NOT IN ('depth', 'fanout', 'concurrency') THEN {bounded("coalesce(u.spent, 0)")} END AS spent,
+               CASE WHEN coalesce(l.meter, u.meter) NOT IN ('depth', 'fanout', 'concurrency') THEN {bounded(_SPENT)} END AS spent,
                {bounded("coalesce(u.reserved, 0)")} AS reserved, coalesce(u.unknown, 0)::BIGINT AS unknown,
                CASE WHEN coalesce(l.meter, u.meter) NOT IN ('depth', 'fanout', 'concurrency')
-                    THEN {bounded("l.limit_amount - coalesce(u.spent, 0) - coalesce(u.reserved, 0)")} END AS left_amount,
+                    THEN {bounded(f"l.limit_amount - {_SPENT} - coalesce(u.reserved, 0)")} END AS left_amount,
                l.limit_amount IS NOT NULL AND coalesce(u.overrun, false) AS overrun, coalesce(l.run, u.run) AS receipt
         FROM limited AS l FULL JOIN used AS u ON u.ledger = l.ledger AND u.run = l.run AND u.meter = l.meter
         """,

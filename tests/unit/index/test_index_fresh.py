@@ -84,6 +84,16 @@ def test_a_signer_who_is_not_pinned_is_exit_3_and_the_rows_are_there(tmp_path):
     assert asked.receipts == ids(ledger)
 
 
+def test_a_broken_rule_hides_no_doubt_and_is_none(ledger):
+    with ledger.run("work", budget={"usd": "0.01"}) as run, run.call("pay", reserve={"usd": "0.01"}) as call:
+        call.use("usd_micro", 50_000)
+    asked = Asked(ledger)
+    assert (asked.footer.exit, asked.exit) == (6, 0)
+    ledger.places.trust_file.unlink()
+    asked = Asked(ledger)
+    assert (asked.footer.exit, asked.footer.doubt, asked.exit) == (6, 3, 3)
+
+
 def test_another_trust_is_another_verdict(ledger):
     assert Asked(ledger).exit == 0
     ledger.places.trust_file.unlink()

@@ -234,6 +234,24 @@ def test_what_stands_alone(story, connection):
     assert sealed == rows(connection, "SELECT count(*) FROM receipts WHERE seal_key IS NOT NULL")[0][0] > 10
 
 
+def test_nothing_is_left_of_what_has_no_limit_and_time_is_unknown_until_the_run_says_it(tmp_path):
+    built = Builder()
+    built.header()
+    for duration in (None, 4_000, "unknown"):
+        built.opening(limits=[{"meter": "duration_ms", "limit": 9_000}])
+        built.outcome(built.intent())
+        if duration is not None:
+            built.run(duration_ms=duration)
+    built.commit()
+    query = "SELECT meter, limit_amount, spent, unknown, left_amount FROM budgets JOIN runs USING (ledger, run) ORDER BY meter, started"
+    with session_of(tmp_path, built) as connection:
+        assert rows(connection, query) == [
+            ("duration_ms", 9_000, None, 0, None), ("duration_ms", 9_000, 4_000, 0, 5_000), ("duration_ms", 9_000, None, 1, None),
+            ("receipts", None, 3, 0, None), ("receipts", None, 4, 0, None), ("receipts", None, 4, 0, None),
+            ("tool_calls", None, 1, 0, None), ("tool_calls", None, 1, 0, None), ("tool_calls", None, 1, 0, None),
+        ]  # fmt: skip
+
+
 def test_clocks_that_went_back_or_ahead_are_odd_in_the_ledger_that_they_are_of(tmp_path):
     good, odd = Builder(), Builder(origin="other.example/odd")
     for ledger in (good, odd):
