@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ledger import canonical
 from ledger.arguments import content_of
-from ledger.attempts import known_of
+from ledger.attempts import known_of, read_place
 from ledger.canonical import JsonObject
 from ledger.envelope import Envelope
 from ledger.errors import AdmissionError, NotFoundError
@@ -165,7 +165,8 @@ def _refuse_settled(ledger: Ledger, view: View, id_: str) -> None:
     if not isinstance(receipt, Outcome) or receipt.status != OutcomeStatus.AMBIGUOUS:
         how = receipt.status if isinstance(receipt, Outcome) else "still under way"
         raise AdmissionError(f"intent {id_[:15]}: it is {how}, so there is nothing to resolve", code="effect.settled")
-    if view.state.about(settles(id_)):
+    settling = (read_place(ledger.reader, place)[1] for place in view.state.about(settles(id_)))
+    if any(isinstance(each, Resolution) and each.intent == id_ for each in settling):
         raise AdmissionError(f"intent {id_[:15]}: it is resolved already", code="effect.settled")
 
 

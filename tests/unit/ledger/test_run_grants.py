@@ -6,6 +6,7 @@ import pytest
 
 from cli.rules import sources_of
 from ledger import Blocked, Ledger, Limit, PeriodLimit, Waiting, give, narrow, revoke
+from ledger.errors import AdmissionError
 from ledger.receipt import parse_receipt
 from ledger.rules.errors import BudgetError, GrantError
 from ledger.rules.instant import time_after
@@ -54,6 +55,21 @@ def refused(run, reason, *given, **options):
 
 def acme(limit, period="day"):
     return [PeriodLimit(account="acme", meter="usd_micro", period=Period(period), limit=limit)]
+
+
+def test_an_ambiguous_act_under_a_grant_is_resolved_once_and_gives_back_what_it_held(ledger):
+    grant = give(ledger, "bot", acts=["refund"], limits=[Limit(meter="usd_micro", limit=100)])
+    with ledger.run("r", actor="bot", grant=grant) as run:
+        with pytest.raises(ZeroDivisionError), run.call("refund", reserve={"usd_micro": 100}) as call:
+            _ = 1 // 0
+        refused(run, "grant.limit", 1)
+        ledger.resolve(call.intent, happened=False, resolved_by="ann")
+        with pytest.raises(AdmissionError, match="resolved already"):
+            ledger.resolve(call.intent, happened=False, resolved_by="ann")
+        good = pay(run, 100)
+        with pytest.raises(AdmissionError, match="committed"):
+            ledger.resolve(good, happened=False, resolved_by="ann")
+    assert rules(ledger) == "ok"
 
 
 def test_an_act_that_its_grant_covers_names_it_and_one_that_it_does_not_is_denied(ledger):
