@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from cli.append import append_checked
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, outside_ledgers, program_name, shared
 from cli.refs import resolve, resolve_run
 from cli.text import escape, print_json, say, short
 from cli.trustfile import read_trust
@@ -51,7 +51,12 @@ ExpiresOption = Annotated[str, typer.Option(metavar="TIME", help="How long a gra
 OutOption = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", metavar="FILE", help="Write the answers here, for `ledger append`.", show_default=False
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the answers here, for `ledger append`.",
+        show_default=False,
+        callback=outside_ledgers,
     ),
 ]
 RequestArgument = Annotated[

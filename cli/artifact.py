@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.kept import Kept
-from cli.options import JsonOption, LedgerOption, program_name, shared
+from cli.options import JsonOption, LedgerOption, outside_ledgers, program_name, shared
 from cli.refs import closing_of, resolve
 from cli.text import print_json, short, write_bytes
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, StorageError, clip
@@ -39,7 +39,10 @@ def artifact(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here.", show_default=False)
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write here.", show_default=False, callback=outside_ledgers
+        ),
     ] = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="The stored bytes with their salt: their SHA-256 is the digest.")

@@ -14,7 +14,7 @@ import typer
 import typer.core
 import typer.main
 
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption
+from cli.options import JsonOption, LedgersOption, Shared, TrustOption
 from cli.text import escape, say, say_error
 from ledger.errors import DamagedError, NotFoundError, RegisterError, UnrememberedWarning
 from ledger.version import VERSION
@@ -101,14 +101,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     context: typer.Context,
-    ledger: LedgerOption = None,
+    ledger: LedgersOption = [],
     json: JsonOption = False,
     trust: TrustOption = None,
     _version_wanted: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    context.obj = Shared(ledger, json, trust)
+    context.obj = Shared(ledger[-1] if ledger else None, json, trust, tuple(ledger) if len(ledger) > 1 else ())
 
 
 def exit_code_of(error: Exception) -> int:

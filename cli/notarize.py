@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from cli.contradiction import report_contradiction
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, outside_ledgers, program_name, shared
 from cli.refs import resolve, whole_run
 from cli.text import escape, print_json, say, short
 from cli.timestamp import Stamped, stamp
@@ -86,7 +86,12 @@ def notarize(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the sealed document here as well.", show_default=False
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the sealed document here as well.",
+            show_default=False,
+            callback=outside_ledgers,
         ),
     ] = None,
     ledger: LedgerOption = None,

@@ -13,10 +13,21 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ledger.errors import NotFoundError
+from ledger.errors import NotFoundError, clip
+from ledger.storage.journal import segments
 from ledger.storage.places import Places
 
-__all__ = ["JsonOption", "LedgerOption", "Shared", "TrustOption", "program_name", "shared"]
+__all__ = [
+    "JsonOption",
+    "LedgerOption",
+    "LedgersOption",
+    "Shared",
+    "TrustOption",
+    "outer_of",
+    "outside_ledgers",
+    "program_name",
+    "shared",
+]
 
 LedgerOption: TypeAlias = Annotated[
     Path | None,
@@ -25,6 +36,16 @@ LedgerOption: TypeAlias = Annotated[
         "--ledger",
         metavar="DIR",
         help="The ledger's folder. Without it: LEDGER_DIR, else the nearest .ledger upwards.",
+        show_default=False,
+    ),
+]
+LedgersOption: TypeAlias = Annotated[
+    list[Path],
+    typer.Option(
+        "-L",
+        "--ledger",
+        metavar="DIR",
+        help="The ledger's folder; `sql` asks several. Without it: LEDGER_DIR, else the nearest .ledger upwards.",
         show_default=False,
     ),
 ]
@@ -46,6 +67,8 @@ class Shared:
     ledger: Path | None = None
     json: bool = False
     trust: Path | None = None
+    several: tuple[Path, ...] = ()
+    """All ledgers that were named before the command, where these are more than one."""
     equivocation: Path | None = None
     """Where a proof of equivocation goes, None for the state folder."""
     user: Places | None = None
@@ -86,12 +109,44 @@ def shared(
     context: typer.Context, ledger: Path | None = None, *, json: bool = False, trust: Path | None = None
 ) -> Shared:
     """Return the shared options of a command, with those given before it."""
-    # Groups such as `ledger trust` pass the object of the root on.
-    outer = context.obj if isinstance(context.obj, Shared) else Shared()
+    outer = outer_of(context)
+    if ledger is None and outer.several:
+        raise typer.BadParameter(
+            f"got {len(outer.several)} ledgers, expected one: only `{program_name()} sql` asks several", param_hint="-L"
+        )
     return Shared(ledger or outer.ledger, json or outer.json, trust or outer.trust, user=outer.user)
+
+
+def outer_of(context: typer.Context) -> Shared:
+    """Return the shared options that were given before the command; groups such as `ledger trust` pass them on."""
+    return context.obj if isinstance(context.obj, Shared) else Shared()
 
 
 def program_name() -> str:
     """Return the command as it was called: `ledger` or `receipt-ledger`."""
     name = Path(sys.argv[0]).name
     return name if name in ("ledger", "receipt-ledger") else "ledger"
+
+
+def outside_ledgers(value: Path | None) -> Path | None:
+    """Return where a command is to write, for options: never into the folder of a ledger, whose files are its own.
+
+    Raises:
+        BadParameter: it lies in one.
+    """
+    if value is None or str(value) == "-":
+        return value
+    path = value.resolve()
+    for folder in (path, *path.parents):
+        if _is_ledger(folder):
+            raise typer.BadParameter(
+                f"{clip(str(value))} lies in the ledger {clip(str(folder))}, whose files are its own; write it elsewhere"
+            )
+    return value
+
+
+def _is_ledger(folder: Path) -> bool:
+    try:
+        return bool(segments(folder))
+    except (NotFoundError, OSError):
+        return False

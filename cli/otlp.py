@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, TrustOption, shared
+from cli.options import JsonOption, LedgerOption, TrustOption, outside_ledgers, shared
 from cli.text import escape, print_json, say, write_bytes
 
 __all__ = ["register"]
@@ -26,7 +26,14 @@ def otlp(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write here, not on standard output.", show_default=False),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write here, not on standard output.",
+            show_default=False,
+            callback=outside_ledgers,
+        ),
     ] = None,
     since: Annotated[
         str | None,

@@ -9,7 +9,7 @@ import typer
 
 from cli.asked import exit_of_answer, footers, parquet_members
 from cli.indexing import bring_up_to_date
-from cli.options import JsonOption, LedgerOption, TrustOption, shared
+from cli.options import JsonOption, LedgerOption, TrustOption, outside_ledgers, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import read_trust
 from ledger.errors import clip
@@ -36,9 +36,9 @@ def parquet(
     tables: Annotated[
         list[str], typer.Argument(metavar="[TABLE]...", help="Tables; without any, all.", show_default=False)
     ] = [],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Write TABLE.parquet here.")] = Path(
-        "parquet"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Write TABLE.parquet here.", callback=outside_ledgers)
+    ] = Path("parquet"),
     arguments: Annotated[
         bool,
         typer.Option("--arguments", help="Write the arguments of calls too; erasing them will not reach the file."),

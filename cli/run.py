@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from cli.enforce import TimeLimit, budget_of_words, policy_of_file, time_limit_of
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, outside_ledgers, program_name, shared
 from cli.refs import resolve_run
 from cli.text import error_console, escape, print_json, say, say_error, short
 from cli.trustfile import read_trust
@@ -88,7 +88,13 @@ SecretOption = Annotated[
 ]
 ResultOption = Annotated[
     Path | None,
-    typer.Option("--result", metavar="FILE", help="Write run, receipt and status here as JSON.", show_default=False),
+    typer.Option(
+        "--result",
+        metavar="FILE",
+        help="Write run, receipt and status here as JSON.",
+        show_default=False,
+        callback=outside_ledgers,
+    ),
 ]
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cli.asked import Footer, exit_of_answer, footers, parquet_members, read_values
 from cli.indexing import bring_up_to_date
-from cli.options import JsonOption, TrustOption, shared
+from cli.options import JsonOption, LedgersOption, TrustOption, outer_of, outside_ledgers, shared
 from cli.rows import print_csv, print_table, row_values
 from cli.text import console, escape, print_json, say, say_error
 from cli.trustfile import read_trust
@@ -57,7 +57,14 @@ def sql(
     format_: Annotated[_Format, typer.Option("--format", help="How rows are printed.")] = "table",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Where Parquet is written.", show_default=False),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where Parquet is written.",
+            show_default=False,
+            callback=outside_ledgers,
+        ),
     ] = None,
     prove: Annotated[
         Path | None,
@@ -66,6 +73,7 @@ def sql(
             metavar="DIR",
             help="Write a bundle into DIR for each receipt that the rows name in a column `receipt`.",
             show_default=False,
+            callback=outside_ledgers,
         ),
     ] = None,
     fail_on_rows: Annotated[
@@ -86,16 +94,7 @@ def sql(
         int | None,
         typer.Option("--jobs", "-j", min=1, help="Processes that verify what is new.", show_default=False),
     ] = None,
-    ledger: Annotated[
-        list[Path],
-        typer.Option(
-            "-L",
-            "--ledger",
-            metavar="DIR",
-            help="The ledger's folder; several for one question to all of them.",
-            show_default=False,
-        ),
-    ] = [],
+    ledger: LedgersOption = [],
     json: JsonOption = False,
     trust: TrustOption = None,
 ) -> None:
@@ -103,6 +102,7 @@ def sql(
 
     The tables are described in docs/reference/sql.md. Nothing can be written: no files, no network, no settings.
     """
+    ledger = ledger or list(outer_of(context).several)
     options = shared(context, ledger[0] if ledger else None, json=json, trust=trust)
     accepted = accept_codes(accept)
     if questions:

@@ -18,7 +18,7 @@ from cli.judge import (
     judge_range,
     judge_receipt,
 )
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, program_name, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, outside_ledgers, program_name, shared
 from cli.published import is_published, judge_published
 from cli.refs import resolve, whole_run
 from cli.text import console, escape, print_json, say, short
@@ -115,6 +115,7 @@ def verify(
             metavar="FILE",
             help="Where a proof goes that two histories were signed. Without it: your state folder.",
             show_default=False,
+            callback=outside_ledgers,
         ),
     ] = None,
     jobs: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, outside_ledgers, shared
 from cli.text import escape, print_json, say, write_bytes
 
 __all__ = ["register"]
@@ -29,7 +29,14 @@ def report(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write here, not on standard output.", show_default=False),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write here, not on standard output.",
+            show_default=False,
+            callback=outside_ledgers,
+        ),
     ] = None,
     since: Annotated[
         str | None,

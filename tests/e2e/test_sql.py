@@ -150,6 +150,11 @@ def test_several_ledgers_in_one_query(user):
     )
     assert (both.exit, [row["n"] for row in both.json]) == (0, [1, 5])
     assert both.err.count("signer pinned") == 2
+    before = user("-L", "A", "-L", "B", "sql", "--format", "json", "SELECT count(DISTINCT ledger) AS n FROM receipts")
+    assert before.json == [{"n": 2}]
+    refused = user("-L", "A", "-L", "B", "log")
+    assert (refused.exit, "got 2 ledgers, expected one" in refused.err) == (2, True)
+    assert user("-L", "A", "-L", "B", "log", "-L", "A").exit == 0
     assert user("sql", "-L", "A", "-L", "A", "SELECT 1").exit == 2
 
 
