@@ -96,8 +96,8 @@ def footers(connection: Session, sources: Sequence[Source], accepted: tuple[str,
     found = []
     for source in sources:
         row = _one(connection, "SELECT * FROM index_state WHERE ledger = ?", source.ledger)
-        checks = connection.execute('SELECT code, "exit" FROM checks WHERE ledger = ?', [source.ledger]).fetchall()
-        found.append(footer_of(source, row, checks, accepted))
+        checks = ask(connection, 'SELECT code, "exit" FROM checks WHERE ledger = ?', [source.ledger]).rows
+        found.append(footer_of(source, row, ((code, each) for code, each in checks), accepted))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.asked import exit_of_answer, footer_of, footers
-from cli.indexing import bring_up_to_date
+from cli.indexing import bring_up_to_date, opened
 from cli.options import JsonOption, LedgerOption, TrustOption, shared
 from cli.text import escape, print_json, say
 from ledger.index.session import open_state
@@ -38,12 +38,13 @@ def index(
     """
     options = shared(context, ledger, json=json, trust=trust)
     found = bring_up_to_date(options.folder(), options, jobs=jobs, rebuild=rebuild)
-    if found.said is not None:
+    if found.said is None:
+        ((found,), connection) = opened([found], options, lambda sources: open_state(*sources), jobs=jobs)
+        with connection:
+            (footer,) = footers(connection, [found.source], ())
+    else:
         row, checks = found.said
         footer = footer_of(found.source, row, checks)
-    else:
-        with open_state(found.source) as connection:
-            (footer,) = footers(connection, [found.source], ())
     size = sum(mark[0] for mark in marks_of(found.source.path) if mark is not None)
     if options.json:
         print_json({"file": str(found.source.path), "size_bytes": size, "done": found.done, "state": footer.to_value()})

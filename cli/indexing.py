@@ -7,6 +7,7 @@ Source: docs/explanation/index.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,13 +17,13 @@ from cli.trustfile import read_memory, read_trust
 from ledger.digest import digest
 from ledger.errors import LedgerError, NotFoundError, StorageError, clip
 from ledger.index.columns import Row
-from ledger.index.session import Source
+from ledger.index.session import Session, Source
 from ledger.index.stamp import building, journal_marks, locate, read_stamp
 from ledger.storage.reader import Reader
 from verify.errors import TrustError
 from verify.trust import Trust
 
-__all__ = ["ChangedError", "Indexed", "bring_up_to_date", "note_digest", "trust_digest"]
+__all__ = ["ChangedError", "Indexed", "bring_up_to_date", "note_digest", "opened", "trust_digest"]
 
 _ATTEMPTS: Final = 3
 
@@ -71,7 +72,28 @@ def bring_up_to_date(folder: Path, options: Shared, *, jobs: int | None = None, 
                 return refresh(source, options, trust, jobs=jobs, rebuild=rebuild)
             except ChangedError:
                 continue
+            except StorageError as error:
+                if error.code != "index.failed" or rebuild:
+                    raise
+                rebuild = True  # what is there may be what cannot be gone on from
     raise StorageError(f"index: {str(folder)!r} changed while it was read", code="index.journal_changed")
+
+
+def opened(
+    made: Sequence[Indexed], options: Shared, open_: Callable[[list[Source]], Session], *, jobs: int | None = None
+) -> tuple[list[Indexed], Session]:
+    """Return indices that are up to date with a session over them, as `open_` gives it; they are made anew if one cannot be read.
+
+    Raises:
+        StorageError: the index cannot be written, or its files do not belong together.
+    """
+    try:
+        return list(made), open_([each.source for each in made])
+    except StorageError as error:
+        if error.code != "index.unreadable":
+            raise
+    again = [bring_up_to_date(each.source.folder, options, jobs=jobs, rebuild=True) for each in made]
+    return again, open_([each.source for each in again])
 
 
 def _is_current(source: Source, options: Shared, trust: Trust | None) -> bool:

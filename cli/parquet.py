@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.asked import exit_of_answer, footers, parquet_members
-from cli.indexing import bring_up_to_date
+from cli.indexing import bring_up_to_date, opened
 from cli.options import JsonOption, LedgerOption, TrustOption, outside_ledgers, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import read_trust
@@ -56,19 +57,20 @@ def parquet(
     for name in tables:
         if name not in known:
             raise typer.BadParameter(f"got {clip(name)}, expected one of {', '.join(known)}", param_hint="TABLE")
-    source = bring_up_to_date(options.folder(), options).source
+    current = bring_up_to_date(options.folder(), options)
     output.mkdir(parents=True, exist_ok=True)
     files = {name: output / f"{name}.parquet" for name in dict.fromkeys(tables or known)}
-    asked_at = now().replace("T", " ").removesuffix("Z")
+    asked_at, writable = now().replace("T", " ").removesuffix("Z"), tuple(map(part_of, files.values()))
+    open_ = partial(open_session, asked_at=asked_at, writable=writable)
+    ((indexed,), connection) = opened([current], options, open_)
+    source = indexed.source
     trusted = read_trust(options)
     beside = Beside(
         {source.ledger: source.folder},
         {} if trusted is None else {name: pin.key for name, pin in trusted.notaries.items()},
     )
     rows = {}
-    with open_session(
-        [source], asked_at=asked_at, writable=tuple(part_of(file) for file in files.values())
-    ) as connection:
+    with connection:
         found = footers(connection, [source], ())
         for name, file in files.items():
             hidden = () if arguments else _CONTENT.get(name, ())

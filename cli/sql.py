@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 from rich.text import Text
 
 from cli.asked import Footer, exit_of_answer, footers, parquet_members, read_values
-from cli.indexing import bring_up_to_date
+from cli.indexing import bring_up_to_date, opened
 from cli.options import JsonOption, LedgersOption, TrustOption, outer_of, outside_ledgers, shared
 from cli.rows import print_csv, print_table, row_values
 from cli.text import console, escape, print_json, say, say_error
@@ -28,6 +29,7 @@ from verify.report import accept_codes
 __all__ = ["register"]
 
 _Format: TypeAlias = Literal["table", "csv", "json", "parquet"]
+_LONGEST_S: Final = 31_536_000
 
 
 def register(app: typer.Typer) -> None:
@@ -105,6 +107,8 @@ def sql(
     ledger = ledger or list(outer_of(context).several)
     options = shared(context, ledger[0] if ledger else None, json=json, trust=trust)
     accepted = accept_codes(accept)
+    if not timeout <= _LONGEST_S:
+        raise typer.BadParameter(f"got {timeout:g}, expected at most {_LONGEST_S:,} s", param_hint="--timeout")
     if questions:
         _list_questions(json=options.json)
         return
@@ -114,15 +118,19 @@ def sql(
         raise typer.BadParameter("goes with --format parquet, and that with it", param_hint="-o")
     if format_ == "parquet" and (prove is not None or options.json):
         raise typer.BadParameter("goes without --prove and --json", param_hint="--format parquet")
-    made = [bring_up_to_date(folder, options, jobs=jobs) for folder in ledger or [options.folder()]]
+    current = [bring_up_to_date(folder, options, jobs=jobs) for folder in ledger or [options.folder()]]
+    open_ = partial(
+        open_session,
+        asked_at=now().replace("T", " ").removesuffix("Z"),
+        unsafe=unsafe,
+        writable=() if output is None else (part_of(output),),
+        views=views_for(text) if question is not None and not unsafe else (*VIEWS, *PUBLIC),
+    )
+    made, connection = opened(current, options, open_, jobs=jobs)
     for one in made:
         if one.problem is not None:
             say(f"the index will be made anew the next time: {escape(one.problem)}")
     sources = [one.source for one in made]
-    asked_at = now().replace("T", " ").removesuffix("Z")
-    writable = () if output is None else (part_of(output),)
-    views = views_for(text) if question is not None and not unsafe else (*VIEWS, *PUBLIC)
-    connection = open_session(sources, asked_at=asked_at, unsafe=unsafe, writable=writable, views=views)
     folders = {each.ledger: each.folder for each in sources}
     trusted = read_trust(options)
     beside = Beside(folders, {} if trusted is None else {name: pin.key for name, pin in trusted.notaries.items()})
@@ -153,7 +161,10 @@ def _query(query: str | None, file: Path | None, question: str | None) -> str:
             raise typer.BadParameter(f"got {clip(question)}, expected one of {', '.join(QUESTIONS)}", param_hint="-q")
         return QUESTIONS[question].sql
     if file is not None:
-        return file.read_text(encoding="utf-8")
+        try:
+            return file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise typer.BadParameter(f"{clip(str(file))} is not UTF-8", param_hint="-f") from error
     return sys.stdin.read() if query == "-" else str(query)
 
 

@@ -18,11 +18,13 @@ import duckdb
 
 from ledger.errors import LedgerError, clip
 from ledger.index.beside import Beside, look_up_asked
+from ledger.index.session import unreadable
 
 __all__ = ["Answer", "QueryError", "QueryTimeError", "ask", "check_statement", "one_line", "within"]
 
 _READING: Final = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
 _CHUNK: Final = 2_048
+_CORRUPT: Final = "Corrupt database file"
 
 
 class QueryError(LedgerError):
@@ -86,6 +88,7 @@ def ask(
 
     Raises:
         QueryError: it is refused, or cannot be carried out.
+        StorageError: `index.unreadable`: what the index holds is not what was written; that may be said while rows are read.
     """
     try:
         if unsafe:
@@ -159,5 +162,7 @@ def one_line(error: duckdb.Error) -> str:
     return " ".join(str(error).split())
 
 
-def _query_error(error: duckdb.Error) -> QueryError:
+def _query_error(error: duckdb.Error) -> LedgerError:
+    if isinstance(error, duckdb.FatalException | duckdb.InternalException) or _CORRUPT in str(error):
+        return unreadable(error)
     return QueryError(f"sql: {one_line(error)}", code="sql.failed")

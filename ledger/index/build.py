@@ -248,5 +248,5 @@ class Build:
 
 def _failed(error: Exception, index: Path) -> StorageError:
     if isinstance(error, OSError):
-        return storage_error(error, index)
+        return storage_error(error, Path(error.filename) if isinstance(error.filename, str) else index)
     return StorageError(f"index: {str(error).splitlines()[0]}", code="index.failed", where=str(index))

@@ -21,7 +21,7 @@ from ledger.index.columns import Column, View, literal, quoted
 from ledger.index.files import mark_of, newer_of
 from ledger.index.schema import DERIVED, PUBLIC, STATE, STORED, VIEWS
 
-__all__ = ["Session", "Source", "half_of_memory", "lock", "open_session", "open_state"]
+__all__ = ["Session", "Source", "half_of_memory", "lock", "open_session", "open_state", "unreadable"]
 
 Session: TypeAlias = duckdb.DuckDBPyConnection
 """A connection to ask."""
@@ -67,8 +67,7 @@ def open_session(
 
     Raises:
         LedgerError: two sources of one ledger.
-        StorageError: the files of an index do not belong together.
-        duckdb.Error: an index cannot be read.
+        StorageError: `index.unreadable`: an index cannot be read; or its files do not belong together.
     """
     connection = duckdb.connect(":memory:")
     try:
@@ -93,7 +92,14 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
     for name in known:
         if known.count(name) > 1:
             raise LedgerError(f"sql: {name} was named twice", code="usage.ledger_twice", hint="name each ledger once")
-    attached = [_attach_files(connection, each.path, f"l{number}") for number, each in enumerate(sources)]
+    try:
+        attached = [_attach_files(connection, each.path, f"l{number}") for number, each in enumerate(sources)]
+        _add_stored(connection, known, attached)
+    except duckdb.Error as error:
+        raise unreadable(error) from error
+
+
+def _add_stored(connection: Session, known: Sequence[str], attached: Sequence[tuple[str, ...]]) -> None:
     connection.execute("CREATE SCHEMA stored")
     # Each row says its ledger; as one of few words that is a byte.
     connection.execute(f"CREATE TYPE stored.origin AS ENUM ({', '.join(literal(each) for each in known)})")
@@ -103,8 +109,8 @@ def _attach(connection: Session, sources: Sequence[Source]) -> None:
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
     for table in (*STORED, *DERIVED):
         parts = " UNION ALL ".join(
-            f"SELECT {literal(each.ledger)}::stored.origin AS ledger, * FROM {name}.main.{table.name}"
-            for each, names in zip(sources, attached, strict=True)
+            f"SELECT {literal(ledger)}::stored.origin AS ledger, * FROM {name}.main.{table.name}"
+            for ledger, names in zip(known, attached, strict=True)
             for name in names
         )
         connection.execute(f"CREATE VIEW stored.{table.name} AS {parts}")
@@ -143,8 +149,7 @@ def open_state(source: Source) -> Session:
     """Return a connection that sees what an index says of itself and nothing else, `index_state` and `checks`: that is soon made.
 
     Raises:
-        StorageError: the files of the index do not belong together.
-        duckdb.Error: the index cannot be read.
+        StorageError: `index.unreadable`: the index cannot be read; or its files do not belong together.
     """
     connection = duckdb.connect(":memory:")
     try:
@@ -182,6 +187,15 @@ def lock(connection: Session, writable: Sequence[Path] = ()) -> None:
         connection.execute(f"SET allowed_paths = [{paths}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+def unreadable(error: duckdb.Error) -> StorageError:
+    """Return what is said of an index whose bytes are not what was written."""
+    return StorageError(
+        f"index: it cannot be read: {str(error).splitlines()[0]}",
+        code="index.unreadable",
+        hint="make it anew with: ledger index --rebuild",
+    )
 
 
 def half_of_memory(connection: duckdb.DuckDBPyConnection) -> int:
