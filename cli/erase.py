@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from cli.artifact import find_artifact
-from cli.options import JsonOption, LedgerOption, shared
+from cli.options import JsonOption, LedgerOption, program_name, shared
 from cli.text import console, escape, print_json, say, short
 from ledger.errors import LedgerError, NotFoundError, clip
 from ledger.storage.erasure import Plan, erase, plan_erasure
@@ -90,9 +90,14 @@ def _digest(opened: Ledger, reference: str) -> str:
     try:
         return find_artifact(opened, reference).digest
     except NotFoundError:
-        if _DIGEST.fullmatch(reference):
-            return reference
-        raise
+        if not _DIGEST.fullmatch(reference):
+            raise
+    if opened.reader.find(reference):
+        raise NotFoundError(
+            f"{reference}: is a receipt, which is never erased; what it keeps can be",
+            hint=f"name an artifact: RECEIPT/NAME, listed by: {program_name()} tree {short(reference)}",
+        )
+    return reference
 
 
 def _value(plan: Plan) -> dict[str, Any]:

@@ -13,7 +13,8 @@ _INTRO = """# SQL tables
 Generated from the declarations of the index by `docs/generate.py`. How to ask: [ask-with-sql.md](../how-to/ask-with-sql.md). How the
 index is made, and why its rows can be believed: [index.md](../explanation/index.md).
 
-- The dialect is that of [DuckDB](https://duckdb.org/docs/). `user`, `index`, `key` and the like need no quotes here.
+- The dialect is that of [DuckDB](https://duckdb.org/docs/). `user`, `index`, `key` and the like need no quotes here, `check` does: `findings.\"check\"`. `PIVOT` needs its
+  values: `PIVOT runs ON status IN ('completed', 'failed') USING count(*)`.
 - Times are UTC, type TIMESTAMP; they are printed as `2026-11-30T09:15:00.123Z`. States such as `expired` are those at the time of asking,
   `asked_at()`.
 - Ids and digests are `sha256:` and 64 hex digits, as `ledger show` takes them.

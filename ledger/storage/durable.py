@@ -200,11 +200,13 @@ def temporary_beside(path: Path) -> Path:
 def remove_temporaries(folder: Path, *, which: Callable[[Path], bool] = lambda _: True) -> None:
     """Remove what crashes left of files on their way to a name in a folder, where nobody writes one now; `which` chooses.
 
+    What a database keeps beside such a file, under its name and a suffix, goes with it.
+
     Raises:
         StorageError: some may be left.
     """
     try:
-        for path in folder.glob(".*.tmp"):
+        for path in (*folder.glob(".*.tmp"), *folder.glob(".*.tmp.*")):
             if which(path):
                 path.unlink(missing_ok=True)
     except OSError as error:

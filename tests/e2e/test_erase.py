@@ -165,6 +165,13 @@ def test_a_hold_forbids_the_erasure_and_its_release_allows_it(owner, folder):
     assert owner("-L", folder, "verify", "--json").exit == 0
 
 
+def test_a_receipt_is_not_erased_and_that_is_said(owner, folder):
+    run = owner("-L", folder, "log", "--json").json[0]["receipt"]
+    for yes in ((), ("--yes",)):
+        done = owner("-L", folder, "erase", run, "--reason", "request", *yes)
+        assert (done.exit, "is a receipt, which is never erased" in done.err) == (5, True), done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -125,6 +125,7 @@ def test_what_a_build_that_was_killed_left_is_removed_by_the_next_whichever_file
     path = tmp_path / "index.duckdb"
     add(path, built, pieces[:1], "anew")
     (tmp_path / ".index.newer.duckdb.0123456789abcdef.tmp").write_bytes(b"half")
+    (tmp_path / ".index.duckdb.0123456789abcdef.tmp.wal").write_bytes(b"its log")
     (tmp_path / ".other.duckdb.0123456789abcdef.tmp").write_bytes(b"another's")
     add(path, built, pieces[1:], "folded")
     assert {each.name for each in tmp_path.iterdir()} == {"index.duckdb", ".other.duckdb.0123456789abcdef.tmp"}
