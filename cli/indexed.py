@@ -1,15 +1,37 @@
-"""What an index says of itself: the rows of `index_state` and `checks`, from the verdict."""
+"""An index that is up to date: what was done for that, and what it says of itself, the rows of `index_state` and `checks`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ledger.digest import digest
 from ledger.index.columns import Row
 from ledger.index.schema import SCHEMA_VERSION
 from ledger.index.session import Source
 from ledger.storage.clock import now
 from ledger.version import VERSION
 from verify.report import Check, Verdict
+from verify.trust import Trust
 
-__all__ = ["check_rows", "state_row"]
+__all__ = ["ChangedError", "Indexed", "check_rows", "note_digest", "state_row", "trust_digest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """An index that is up to date, and what was done for that: `nothing`, `caught up` or `made`.
+
+    `problem` says why it will be made anew the next time, None where it will not. `said` is what it says of itself where it was
+    written just now: its row of `index_state`, and code and exit of each check.
+    """
+
+    source: Source
+    done: str
+    problem: str | None = None
+    said: tuple[Row, list[tuple[str | None, int]]] | None = None
+
+
+class ChangedError(Exception):
+    """Other bytes were found than those that were verified."""
 
 
 def state_row(verdict: Verdict, source: Source, *, size: int, left_out: int) -> Row:
@@ -65,3 +87,13 @@ def check_rows(verdict: Verdict, ledger: str) -> list[Row]:
 
 def _all_ok(checks: list[Check]) -> bool:
     return bool(checks) and all(each.status == "ok" for each in checks)
+
+
+def trust_digest(trust: Trust | None) -> str:
+    """Return the digest of a trust file, empty for none."""
+    return "" if trust is None else trust.digest
+
+
+def note_digest(note: bytes | None) -> str:
+    """Return the digest of what is remembered of a ledger, empty for nothing."""
+    return "" if note is None else digest(note)

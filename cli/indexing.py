@@ -8,42 +8,22 @@ Source: docs/explanation/index.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cli.indexed import ChangedError, Indexed, note_digest, trust_digest
 from cli.options import Shared
 from cli.trustfile import read_memory, read_trust
-from ledger.digest import digest
 from ledger.errors import LedgerError, NotFoundError, StorageError, clip
-from ledger.index.columns import Row
 from ledger.index.session import Session, Source
 from ledger.index.stamp import building, journal_marks, locate, read_stamp
 from ledger.storage.reader import Reader
 from verify.errors import TrustError
 from verify.trust import Trust
 
-__all__ = ["ChangedError", "Indexed", "bring_up_to_date", "note_digest", "opened", "trust_digest"]
+__all__ = ["bring_up_to_date", "opened"]
 
 _ATTEMPTS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """An index that is up to date, and what was done for that: `nothing`, `caught up` or `made`.
-
-    `problem` says why it will be made anew the next time, None where it will not. `said` is what it says of itself where it was
-    written just now: its row of `index_state`, and code and exit of each check.
-    """
-
-    source: Source
-    done: str
-    problem: str | None = None
-    said: tuple[Row, list[tuple[str | None, int]]] | None = None
-
-
-class ChangedError(Exception):
-    """Other bytes were found than those that were verified."""
 
 
 def bring_up_to_date(folder: Path, options: Shared, *, jobs: int | None = None, rebuild: bool = False) -> Indexed:
@@ -129,13 +109,3 @@ def _origin(folder: Path) -> str:
         raise
     except LedgerError:
         return reader.header().ledger
-
-
-def trust_digest(trust: Trust | None) -> str:
-    """Return the digest of a trust file, empty for none."""
-    return "" if trust is None else trust.digest
-
-
-def note_digest(note: bytes | None) -> str:
-    """Return the digest of what is remembered of a ledger, empty for nothing."""
-    return "" if note is None else digest(note)

@@ -15,8 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from cli.effort import usable_cores
-from cli.indexed import check_rows, state_row
-from cli.indexing import ChangedError, Indexed, note_digest, trust_digest
+from cli.indexed import ChangedError, Indexed, check_rows, note_digest, state_row, trust_digest
 from cli.options import Shared
 from cli.parallel import read
 from cli.progress import progress
