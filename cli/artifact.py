@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.kept import Kept
-from cli.options import JsonOption, LedgerOption, outside_ledgers, program_name, shared
+from cli.options import JsonOption, LedgerOption, file_or_output, program_name, shared
 from cli.refs import closing_of, resolve
 from cli.text import print_json, short, write_bytes
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, StorageError, clip
@@ -40,9 +40,7 @@ def artifact(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write here.", show_default=False, callback=outside_ledgers
-        ),
+        typer.Option("-o", "--output", metavar="FILE", help="Write here.", show_default=False, callback=file_or_output),
     ] = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="The stored bytes with their salt: their SHA-256 is the digest.")
@@ -56,13 +54,7 @@ def artifact(
     """
     options = shared(context, ledger, json=json)
     opened = Ledger.open(options.folder(), places=options.places)
-    try:
-        found = find_artifact(opened, reference)
-    except NotFoundError:
-        document = _document(opened, reference)
-        if document is None:
-            raise
-        found = document
+    found = find_artifact(opened, reference)
     kept = Kept(opened.folder)
     if options.json:
         print_json({**found.model_dump(exclude_none=True), "condition": kept.condition(found.digest)})
@@ -84,7 +76,7 @@ def artifact(
 
 
 def find_artifact(opened: Ledger, reference: str) -> Artifact:
-    """Return the artifact that a digest, 8 or more of its digits, or RECEIPT/NAME names.
+    """Return the artifact, or document, that a digest, 8 or more of its digits, or RECEIPT/NAME names.
 
     Raises:
         NotFoundError: no receipt refers to such an artifact.
@@ -109,6 +101,9 @@ def find_artifact(opened: Ledger, reference: str) -> Artifact:
         for each in artifacts_of(receipt):
             if each.digest.startswith(f"sha256:{match[1]}"):
                 found.setdefault(each.digest, each)
+    document = None if found else _document(opened, f"sha256:{match[1]}", reference)
+    if document is not None:
+        return document
     if not found:
         raise NotFoundError(
             f"artifact: no receipt refers to {reference}",
@@ -119,17 +114,12 @@ def find_artifact(opened: Ledger, reference: str) -> Artifact:
     return next(iter(found.values()))
 
 
-def _document(opened: Ledger, reference: str) -> Artifact | None:
-    """Return the document that a digest, or 8 or more of its digits, names, as an artifact; None where no receipt names one.
+def _document(opened: Ledger, start: str, reference: str) -> Artifact | None:
+    """Return the document whose digest begins like this as an artifact, None where no receipt names one.
 
     Raises:
-        NotFoundError, StorageError: its bytes are not there, or not readable.
         LedgerError: `reference.ambiguous`: several, listed in its hint.
     """
-    match = _DIGEST.fullmatch(reference)
-    if match is None:
-        return None
-    start = f"sha256:{match[1]}"
     found: dict[str, str] = {}
     for stored in holding(opened.folder, f'":"{start}'.encode("ascii"), stop=opened.head().size):
         try:
@@ -142,7 +132,7 @@ def _document(opened: Ledger, reference: str) -> Artifact | None:
     if len(found) > 1:
         raise _ambiguous(reference, found)
     ((digest, name),) = found.items()
-    size = len(opened.artifacts.get(digest))
+    _, size = opened.artifacts.inspect(digest)
     return Artifact(digest=digest, name=name, media_type="application/json", size_bytes=size, salted=False)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, TrustOption, shared
+from cli.options import JsonOption, LedgerOption, TrustOption, outside_ledgers, shared
 from cli.refs import resolve
 from cli.runbook import allowlist_of, read_file
 from cli.trustfile import read_trust
@@ -75,7 +75,10 @@ def hook(
         bool, typer.Option("--resident", help="Take events and answer them line by line until standard input ends.")
     ] = False,
     socket_path: Annotated[
-        Path | None, typer.Option("--socket", metavar="PATH", help="Take events at a socket.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--socket", metavar="PATH", help="Take events at a socket.", show_default=False, callback=outside_ledgers
+        ),
     ] = None,
     ledger: LedgerOption = None,
     json: JsonOption = False,

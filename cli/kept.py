@@ -29,12 +29,12 @@ class Kept:
     def condition(self, digest: str, *, index: int = 0) -> str:
         """Return one word for what is there under a digest that a receipt at an index refers to.
 
-        `remains` means that the bytes are there although an `erasure` after that receipt names them.
+        `erased` means that they are not, and an `erasure` after that receipt names them, `remains` that they are although it does.
         """
         found, _ = self._store.inspect(digest)
         if found == "whole":
             return "remains" if self._is_erased(digest, index) else "whole"
-        return "erased" if found == "absent" and digest in self.erasures else found
+        return "erased" if found == "absent" and self._is_erased(digest, index) else found
 
     def _is_erased(self, digest: str, index: int) -> bool:
         erased = self.erasures.get(digest)

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, outside_ledgers, shared
 from cli.text import escape, print_json, say
 from cli.trustfile import pin_ledger, read_trust
 from ledger.errors import LedgerError, clip
@@ -39,7 +39,12 @@ def register(app: typer.Typer) -> None:
 
 
 def new(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key goes (PKCS#8 PEM, mode 0600).")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Where the private key goes (PKCS#8 PEM, mode 0600).", callback=outside_ledgers
+        ),
+    ],
 ) -> None:
     """Make a private key, for example an approver's; print its key id."""
     typer.echo(create_key(path).key)
@@ -80,6 +85,7 @@ AfterOption: TypeAlias = Annotated[
         metavar="FILE",
         help="Where the key after it goes. Without it: `next` in the key folder.",
         show_default=False,
+        callback=outside_ledgers,
     ),
 ]
 LogOption: TypeAlias = Annotated[bool, typer.Option("--log/--issuer", help="Whose key: the log's, or the issuer's.")]

@@ -134,15 +134,27 @@ def outside_ledgers(value: Path | None) -> Path | None:
     Raises:
         BadParameter: it lies in one.
     """
-    if value is None or str(value) == "-":
-        return value
-    path = value.resolve()
+    if value is None:
+        return None
+    try:
+        path = value.resolve()
+    except (OSError, RuntimeError):
+        return value  # a loop of links, which whoever writes there will say
     for folder in (path, *path.parents):
         if _is_ledger(folder):
             raise typer.BadParameter(
                 f"{clip(str(value))} lies in the ledger {clip(str(folder))}, whose files are its own; write it elsewhere"
             )
     return value
+
+
+def file_or_output(value: Path | None) -> Path | None:
+    """Return the same for options without which a command writes to standard output, as `-` says too.
+
+    Raises:
+        BadParameter: it lies in the folder of a ledger.
+    """
+    return None if str(value) == "-" else outside_ledgers(value)
 
 
 def _is_ledger(folder: Path) -> bool:

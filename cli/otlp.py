@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, TrustOption, outside_ledgers, shared
+from cli.options import JsonOption, LedgerOption, TrustOption, file_or_output, shared
 from cli.text import escape, print_json, say, write_bytes
 
 __all__ = ["register"]
@@ -32,7 +32,7 @@ def otlp(
             metavar="FILE",
             help="Write here, not on standard output.",
             show_default=False,
-            callback=outside_ledgers,
+            callback=file_or_output,
         ),
     ] = None,
     since: Annotated[

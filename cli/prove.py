@@ -11,7 +11,7 @@ import typer
 
 from cli.beside import printable, with_cosignatures, with_counter_seals
 from cli.kept import Kept
-from cli.options import JsonOption, LedgerOption, outside_ledgers, program_name, shared
+from cli.options import JsonOption, LedgerOption, file_or_output, program_name, shared
 from cli.refs import resolve, resolve_run, whole_run
 from cli.text import escape, print_json, say, short, write_bytes
 from ledger.bundle import Bundle, print_bundle
@@ -54,7 +54,7 @@ def prove(
             metavar="FILE",
             help="Write here, not on standard output.",
             show_default=False,
-            callback=outside_ledgers,
+            callback=file_or_output,
         ),
     ] = None,
     format_: Annotated[

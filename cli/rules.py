@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from ledger import canonical
 from ledger.canonical import JsonObject
 from ledger.digest import digest
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, NotFoundError
 from ledger.receipt import Intent
 from ledger.rules.hold_replay import line_from
 from ledger.storage.artifacts import ArtifactStore
@@ -38,10 +39,16 @@ def sources_of(folder: Path, trust: Trust | None) -> RuleSources:
                     return None
         return None
 
+    @cache
+    def reader() -> Reader:
+        return Reader(folder)
+
     def payload_of(id_: str) -> bytes | None:
         try:
-            return Reader(folder).get(id_).envelope.payload
-        except (LedgerError, OSError):
+            return reader().get(id_).envelope.payload
+        except NotFoundError:
             return None
+        except (LedgerError, OSError):
+            return b""
 
     return RuleSources(approvers_of(trust), document_of, arguments_of, line_from(payload_of))

@@ -68,6 +68,9 @@ class _Recorder(TyperCommand):
             return super().invoke(*args)
         except (typer.Exit, typer.Abort):
             raise
+        except typer.BadParameter as error:
+            error.exit_code = COULD_NOT_RECORD
+            raise
         except (BudgetError, PolicyError) as error:
             say_error(error)
             raise typer.Exit(2) from error  # what was asked for is refused; nothing was recorded

@@ -160,12 +160,16 @@ def _query(query: str | None, file: Path | None, question: str | None) -> str:
         if question not in QUESTIONS:
             raise typer.BadParameter(f"got {clip(question)}, expected one of {', '.join(QUESTIONS)}", param_hint="-q")
         return QUESTIONS[question].sql
-    if file is not None:
-        try:
+    try:
+        if file is not None:
             return file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise typer.BadParameter(f"{clip(str(file))} is not UTF-8", param_hint="-f") from error
-    return sys.stdin.read() if query == "-" else str(query)
+        if query == "-":
+            return sys.stdin.buffer.read().decode("utf-8")
+        return str(query).encode("utf-8").decode("utf-8")  # the shell may have given us any bytes
+    except UnicodeError as error:
+        raise typer.BadParameter(
+            "the query is not UTF-8" if file is None else f"{clip(str(file))} is not UTF-8"
+        ) from error
 
 
 def _list_questions(*, json: bool) -> None:

@@ -458,16 +458,15 @@ class _Judge:
         """Check the artifacts of the receipts that the subject consists of; erasures may stand anywhere in the bundle."""
         erasures = {leaf.id for leaf in self._leaves.values() if leaf.facts.kind == "erasure" and leaf.sealed}
         payloads = [(each.entry.index, each.envelope.payload) for each in shown if each.entry.receipt in self._tree]
+        said = [(each.entry.index, each.envelope.payload) for each in shown if each.entry.receipt in erasures]
         if self._stored is not None and self._options.artifacts and not self._bundle.artifacts:
-            said = [(each.entry.index, each.envelope.payload) for each in shown if each.entry.receipt in erasures]
-            erased_at = erasures_at(said)
-            check_stored(self._report, references_of(payloads), erased_at=erased_at, look=self._stored)
+            check_stored(self._report, references_of(payloads), erased_at=erasures_at(said), look=self._stored)
             return
         check_artifacts(
             self._report,
             self._bundle.artifacts,
             payloads=payloads,
-            erasures=(each.envelope.payload for each in shown if each.entry.receipt in erasures),
+            erasures=said,
             asked=self._options.artifacts,
         )
 

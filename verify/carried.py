@@ -37,7 +37,7 @@ def check_artifacts(
     carried: Sequence[CarriedArtifact],
     *,
     payloads: Iterable[tuple[int, bytes]],
-    erasures: Iterable[bytes],
+    erasures: Iterable[tuple[int, bytes]],
     asked: bool,
 ) -> None:
     """Report on artifacts.
@@ -46,7 +46,7 @@ def check_artifacts(
         report: takes the findings.
         carried: the artifacts in the bundle.
         payloads: index and payload of each receipt whose artifacts belong to the subject.
-        erasures: payloads of the `erasure` receipts at hand whose seals hold.
+        erasures: index and payload of the `erasure` receipts at hand whose seals hold.
         asked: whether every artifact has to be there.
     """
     if not carried and not asked:
@@ -60,7 +60,7 @@ def check_artifacts(
         else:
             report.find("artifacts", "artifact.altered", where=each.digest)
     altered = {each.digest for each in carried} - held.keys()
-    erased = {receipt.digest for receipt in map(_read, erasures) if isinstance(receipt, Erasure)}
+    erased_at = erasures_at(erasures)
     named: set[str] = set()
     for index, reference in references_of(payloads):
         named.add(reference.digest)
@@ -73,7 +73,7 @@ def check_artifacts(
                 report.find("artifacts", "artifact.altered", where=where, message=message)
         elif not asked or reference.digest in altered:
             continue
-        elif reference.digest in erased:
+        elif index < erased_at.get(reference.digest, 0):
             report.inform("artifacts", "artifact.erased", where=where, message=reference.digest)
         else:
             report.find("artifacts", "artifact.absent", where=where, message=reference.digest)
@@ -107,7 +107,7 @@ def check_stored(
             else:
                 message = f"{reference.digest}: got {size} bytes, expected {expected}"
                 report.find("artifacts", "artifact.altered", where=where, message=message)
-        elif condition == "absent" and reference.digest in erased_at:
+        elif condition == "absent" and index < erased_at.get(reference.digest, 0):
             report.inform("artifacts", "artifact.erased", where=where, message=reference.digest)
         else:
             report.find("artifacts", _CODES[condition], where=where, message=reference.digest)
@@ -117,8 +117,13 @@ def check_stored(
 
 
 def erasures_at(payloads: Iterable[tuple[int, bytes]]) -> dict[str, int]:
-    """Return the index of the newest `erasure` of each artifact, from index and payload of receipts in chain order."""
-    return {receipt.digest: index for index, payload in payloads if isinstance(receipt := _read(payload), Erasure)}
+    """Return the index of the newest `erasure` of each artifact, from index and payload of receipts in any order."""
+    found: dict[str, int] = {}
+    for index, payload in payloads:
+        receipt = _read(payload)
+        if isinstance(receipt, Erasure):
+            found[receipt.digest] = max(index, found.get(receipt.digest, 0))
+    return found
 
 
 def references_of(payloads: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Artifact]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, outside_ledgers, shared
+from cli.options import JsonOption, LedgerOption, Shared, TrustOption, file_or_output, shared
 from cli.text import escape, print_json, say, write_bytes
 
 __all__ = ["register"]
@@ -35,7 +35,7 @@ def report(
             metavar="FILE",
             help="Write here, not on standard output.",
             show_default=False,
-            callback=outside_ledgers,
+            callback=file_or_output,
         ),
     ] = None,
     since: Annotated[

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from ledger.digest import digest
 from ledger.errors import LedgerError
@@ -22,7 +22,6 @@ __all__ = ["HoldReplay", "HoldsState", "LineOf", "line_from"]
 
 LineOf: TypeAlias = Callable[[str], "tuple[str, ...] | None"]
 """Receipt id -> its run and the runs above it, none outside any run; None where it is not at hand."""
-_MAX_LEVELS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +76,33 @@ class HoldReplay:
 
 
 def line_from(payload_of: Callable[[str], bytes | None]) -> LineOf:
-    """Return how runs are found from receipts at hand, each held against its id.
+    """Return how runs are found from receipts of a ledger, each held against its id.
+
+    A line ends at a run whose opening is not in the ledger, as that of an evaluation's run may be.
 
     Args:
-        payload_of: receipt id -> its canonical bytes, None where they are not at hand.
+        payload_of: receipt id -> its canonical bytes, None for one that is not in the ledger, other bytes where that cannot be told.
     """
 
-    def read(id_: str) -> Receipt | None:
-        data = payload_of(id_)
-        if data is None or digest(data) != id_:
-            return None
+    def read(id_: str, data: bytes) -> Receipt | None:
         try:
-            return parse_receipt(data)
+            return parse_receipt(data) if digest(data) == id_ else None
         except LedgerError:
             return None
 
     def line_of(id_: str) -> tuple[str, ...] | None:
-        receipt = read(id_)
+        data = payload_of(id_)
+        receipt = None if data is None else read(id_, data)
         if receipt is None:
             return None
         line: list[str] = []
         run = run_of(receipt, id_)
-        while run is not None and len(line) < _MAX_LEVELS:
+        while run is not None:
             line.append(run)
-            opening = read(run)
+            data = payload_of(run)
+            if data is None:
+                break
+            opening = read(run, data)
             if not isinstance(opening, Opening):
                 return None
             run = opening.parent_opening

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from ledger.storage.erasure import erase, place_hold, plan_erasure
+from ledger.words import Reason
 from tests.reference.people import Person
 
 SECRET = "a secret that has to go"
@@ -163,6 +165,24 @@ def test_a_hold_forbids_the_erasure_and_its_release_allows_it(owner, folder):
     assert len(owner("-L", folder, "hold", "list", "--all", "--json").json) == 1
     assert erased(owner, folder)
     assert owner("-L", folder, "verify", "--json").exit == 0
+
+
+def test_bytes_that_were_recorded_again_after_they_were_erased_and_lost_are_absent_not_erased(owner, folder):
+    with owner.open(folder) as ledger, ledger.run("again") as run:
+        digests = set()
+        for again in (False, True):
+            with run.call("act") as call:
+                digests.add(call.artifact("the same bytes", name="same").digest)
+            if not again:
+                erase(ledger, plan_erasure(ledger, *digests), reason=Reason.ERASURE_REQUEST)
+        (digest,) = digests
+        place_hold(ledger, digest=digest)
+        ledger.artifacts.erase(digest)
+    for done in verdicts(owner, folder):
+        if done.json["subject"].endswith("0:4"):
+            continue
+        found = [each["code"] for each in done.json["checks"] if each.get("code", "").startswith("artifact.")]
+        assert (done.exit, sorted(found)) == (5, ["artifact.absent", "artifact.erased"]), done.out
 
 
 def test_a_receipt_is_not_erased_and_that_is_said(owner, folder):

@@ -60,6 +60,13 @@ def test_documents_that_receipts_name_are_written_by_their_digest(owner, tmp_pat
     assert json.loads(owner("artifact", given["terms"]).out) == TERMS
     shown = said(owner, "artifact", given["terms"][7:17])
     assert (shown["digest"], shown["name"], shown["condition"]) == (given["terms"], "terms", "whole")
+    held = said(owner, "hold", "add", given["terms"][7:17])
+    assert held["digest"] == given["terms"]
+    assert owner("erase", given["terms"], "--reason", "request").exit == 2
+    assert owner("hold", "release", held["hold"]).exit == 0
+    assert owner("erase", given["terms"][7:17], "--reason", "request").exit == 0
+    gone = owner("artifact", given["terms"])
+    assert (gone.exit, "erased by receipt" in gone.err) == (5, True), gone.err
     assert owner("artifact", given["grant"]).exit == 5
     assert owner("artifact", "sha256:" + "0" * 64).exit == 5
 
@@ -95,7 +102,7 @@ def test_what_is_wider_or_outside_its_form_is_refused_by_name_and_nothing_is_rec
         (("give", "bot", "--act", "refund", "--period", "acme:day:usd=5:soft=1"), "ACCOUNT:PERIOD:METER=N"),
         (("give", "bot", "--act", "refund", "--expires", "soon"), "--expires"),
         (("give", "bot", "--act", "refund", "--terms", tmp_path / "bad.json"), "about"),
-        (("give", "bot", "--act", "refund", "--terms", tmp_path / "none.json"), "none.json"),
+        (("give", "bot", "--act", "refund", "--terms", tmp_path / "none.json"), "No such file"),
         (("give", "bot"), "--act"),
     ):
         done = owner("grant", *words)

@@ -21,7 +21,7 @@ def owner(tmp_path):
     [
         ("sql", "SELECT 1", "--format", "parquet", "-o"), ("sql", "SELECT receipt FROM runs", "--prove"), ("report", "-o"),
         ("prove", "latest", "-o"), ("artifact", "latest/run-salt", "-o"), ("export", "otlp", "-o"), ("export", "parquet", "-o"),
-        ("verify", "--equivocation"), ("run", "--result"),
+        ("verify", "--equivocation"), ("run", "--result"), ("keys", "new"),
     ],
 )  # fmt: skip
 def test_nothing_is_written_into_a_ledger(owner, tmp_path, words):
@@ -42,3 +42,34 @@ def test_nothing_is_written_into_a_ledger(owner, tmp_path, words):
         )
     assert files_of(owner.home / ".ledger") == before
     assert owner(*words, tmp_path / "elsewhere", *more).exit == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("report", "latest"), ("prove", "latest"), ("export", "otlp"), ("artifact", "latest/result")],
+)
+def test_a_dash_is_standard_output(owner, words):
+    written = owner(*words, "-o", "-")
+    assert (written.exit, bool(written.out)) == (0, True), written.err
+    assert not (owner.home / "-").exists()
+
+
+def test_a_loop_of_links_is_said(owner):
+    (owner.home / "loop").symlink_to("loop")
+    done = owner("report", "latest", "-o", "loop")
+    assert (done.exit, "loop" in done.err, "fault of the program" in done.err) == (2, True, False), done.err
+
+
+def test_the_key_after_the_next_is_not_laid_into_a_ledger(owner):
+    done = owner("keys", "rotate", "--after", ".ledger/after.pem")
+    assert (done.exit, (owner.home / ".ledger/after.pem").exists()) == (2, False)
+
+
+def test_a_command_is_recorded_in_one_ledger(owner):
+    assert owner("init", "other").exit == 0
+    done = owner("-L", ".ledger", "-L", "other", "run", "--", "true")
+    assert (done.exit, "got 2 ledgers, expected one" in done.err, "fault of the program" in done.err) == (
+        125,
+        True,
+        False,
+    )

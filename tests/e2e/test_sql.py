@@ -120,6 +120,10 @@ def test_exit_codes(user, tmp_path):
 
 def test_a_query_from_a_file_with_values(user):
     (user.user.work / "q.sql").write_text("SELECT count(*) AS n FROM runs WHERE status = $status", encoding="utf-8")
+    for words, stdin in ((("-",), b"select '\xff'"), (("-f", "bytes.sql"), b"")):
+        (user.user.work / "bytes.sql").write_bytes(b"select '\xff'")
+        refused = user("-L", "A", "sql", *words, stdin=stdin)
+        assert (refused.exit, "is not UTF-8" in refused.err) == (2, True), refused.err
     assert user("-L", "A", "sql", "-f", "q.sql", "-p", "status=failed", "--format", "json").json == [{"n": 1}]
     assert user("-L", "A", "sql", "-f", "q.sql", "-p", "status='; --", "--format", "json").json == [{"n": 0}]
     assert user("-L", "A", "sql", "-", stdin=b"SELECT 7").out.split() == ["7", "7"]

@@ -108,7 +108,7 @@ def test_holds_are_known_after_a_stop_at_every_commit(members, codes):
         assert found(verdict) == codes
 
 
-def test_a_line_ends_where_an_opening_is_not_at_hand():
+def test_a_line_ends_where_an_opening_is_not_in_the_ledger_and_is_none_where_that_cannot_be_told():
     ledger = Builder()
     ledger.header()
     above = ledger.opening()
@@ -121,4 +121,18 @@ def test_a_line_ends_where_an_opening_is_not_at_hand():
     assert (line_of(step), line_of(below), line_of(above)) == ((below, above), (below, above), (above,))
     assert (line_of(grant), line_of(ledger.rows[0].id), line_of(digest(b"nowhere"))) == ((), (), None)
     del held[above]
-    assert line_of(step) is None
+    assert line_of(step) == (below, above)
+    for other in (b"", held[step]):
+        held[above] = other
+        assert line_of(step) is None
+
+
+def test_no_run_stands_too_deep_below_one_that_is_held():
+    ledger = Builder()
+    ledger.header()
+    runs = [ledger.opening()]
+    for _ in range(1_200):
+        runs.append(ledger.opening(parent=runs[-1]))
+    outcome = ledger.outcome(ledger.intent())
+    line_of = line_from(payloads(ledger).get)
+    assert line_of(outcome) == tuple(reversed(runs))
