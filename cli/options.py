@@ -152,9 +152,13 @@ def file_or_output(value: Path | None) -> Path | None:
     """Return the same for options without which a command writes to standard output, as `-` says too.
 
     Raises:
-        BadParameter: it lies in the folder of a ledger.
+        BadParameter: it lies in the folder of a ledger, or is a folder.
     """
-    return None if str(value) == "-" else outside_ledgers(value)
+    if value is None or str(value) == "-":
+        return None
+    if value.is_dir():
+        raise typer.BadParameter(f"{clip(str(value))} is a folder, expected a file")
+    return outside_ledgers(value)
 
 
 def _is_ledger(folder: Path) -> bool:

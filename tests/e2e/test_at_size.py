@@ -213,7 +213,9 @@ def test_a_state_that_does_not_fit_is_dropped_and_said(folder, auditor, what):
     assert "coverage.earlier" not in done.codes
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_leaves_a_state_to_go_on_from(folder, auditor):
+    """Interrupts come at any moment, between opening a file and having it too; the process would end with that."""
     whole = auditor.verify(folder)
     auditor.forget()
 

@@ -54,6 +54,12 @@ def test_a_dash_is_standard_output(owner, words):
     assert not (owner.home / "-").exists()
 
 
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_folder_is_no_file(owner, path):
+    done = owner("prove", "latest", "-o", path)
+    assert (done.exit, "is a folder, expected a file" in done.err) == (2, True), done.err
+
+
 def test_a_loop_of_links_is_said(owner):
     (owner.home / "loop").symlink_to("loop")
     done = owner("report", "latest", "-o", "loop")
