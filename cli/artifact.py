@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.kept import Kept
-from cli.options import JsonOption, LedgerOption, file_or_output, program_name, shared
+from cli.options import JsonOption, LedgerOption, OutputOption, program_name, shared
 from cli.refs import closing_of, resolve
 from cli.text import print_json, short, write_bytes
 from ledger.errors import DamagedError, FormatError, LedgerError, NotFoundError, StorageError, clip
@@ -38,10 +37,7 @@ def artifact(
             help="A digest, or RECEIPT/NAME, such as latest/stdout.",
         ),
     ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write here.", show_default=False, callback=file_or_output),
-    ] = None,
+    output: OutputOption = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="The stored bytes with their salt: their SHA-256 is the digest.")
     ] = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -40,11 +41,11 @@ class Kept:
         erased = self.erasures.get(digest)
         return erased is not None and erased[0].entry.index > index
 
-    def quick(self, digest: str) -> str:
-        """Return the same without reading the bytes: empty where some are stored, whatever they are."""
+    def quick(self, digest: str, index: Callable[[], int]) -> str:
+        """Return the same without reading the bytes: empty where some are stored, whatever they are; `index` is asked where none are."""
         if self._store.exists(digest):
             return ""
-        return "erased" if digest in self.erasures else "absent"
+        return "erased" if digest in self.erasures and self._is_erased(digest, index()) else "absent"
 
     def why(self, digest: str) -> str:
         """Return who erased it and for what, empty where nobody did."""

@@ -21,13 +21,56 @@ __all__ = [
     "JsonOption",
     "LedgerOption",
     "LedgersOption",
+    "OutputOption",
     "Shared",
     "TrustOption",
+    "file_or_output",
     "outer_of",
     "outside_ledgers",
     "program_name",
     "shared",
 ]
+
+
+def outside_ledgers(value: Path | None) -> Path | None:
+    """Return where a command is to write, for options: never into the folder of a ledger, whose files are its own.
+
+    Raises:
+        BadParameter: it lies in one.
+    """
+    if value is None:
+        return None
+    try:
+        path = value.resolve()
+    except (OSError, RuntimeError):
+        return value  # a loop of links, which whoever writes there will say
+    for folder in (path, *path.parents):
+        if _is_ledger(folder):
+            raise typer.BadParameter(
+                f"{clip(str(value))} lies in the ledger {clip(str(folder))}, whose files are its own; write it elsewhere"
+            )
+    return value
+
+
+def file_or_output(value: Path | None) -> Path | None:
+    """Return the same for options without which a command writes to standard output, as `-` says too.
+
+    Raises:
+        BadParameter: it lies in the folder of a ledger, or is a folder.
+    """
+    if value is None or str(value) == "-":
+        return None
+    if value.is_dir():
+        raise typer.BadParameter(f"{clip(str(value))} is a folder, expected a file")
+    return outside_ledgers(value)
+
+
+def _is_ledger(folder: Path) -> bool:
+    try:
+        return bool(segments(folder))
+    except (NotFoundError, OSError):
+        return False
+
 
 LedgerOption: TypeAlias = Annotated[
     Path | None,
@@ -56,6 +99,17 @@ TrustOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--trust", metavar="FILE", help="Whom to believe. Without it: LEDGER_TRUST, else yours.", show_default=False
+    ),
+]
+OutputOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write here, not on standard output.",
+        show_default=False,
+        callback=file_or_output,
     ),
 ]
 
@@ -126,43 +180,3 @@ def program_name() -> str:
     """Return the command as it was called: `ledger` or `receipt-ledger`."""
     name = Path(sys.argv[0]).name
     return name if name in ("ledger", "receipt-ledger") else "ledger"
-
-
-def outside_ledgers(value: Path | None) -> Path | None:
-    """Return where a command is to write, for options: never into the folder of a ledger, whose files are its own.
-
-    Raises:
-        BadParameter: it lies in one.
-    """
-    if value is None:
-        return None
-    try:
-        path = value.resolve()
-    except (OSError, RuntimeError):
-        return value  # a loop of links, which whoever writes there will say
-    for folder in (path, *path.parents):
-        if _is_ledger(folder):
-            raise typer.BadParameter(
-                f"{clip(str(value))} lies in the ledger {clip(str(folder))}, whose files are its own; write it elsewhere"
-            )
-    return value
-
-
-def file_or_output(value: Path | None) -> Path | None:
-    """Return the same for options without which a command writes to standard output, as `-` says too.
-
-    Raises:
-        BadParameter: it lies in the folder of a ledger, or is a folder.
-    """
-    if value is None or str(value) == "-":
-        return None
-    if value.is_dir():
-        raise typer.BadParameter(f"{clip(str(value))} is a folder, expected a file")
-    return outside_ledgers(value)
-
-
-def _is_ledger(folder: Path) -> bool:
-    try:
-        return bool(segments(folder))
-    except (NotFoundError, OSError):
-        return False

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, TrustOption, file_or_output, shared
+from cli.options import JsonOption, LedgerOption, OutputOption, TrustOption, shared
 from cli.text import escape, print_json, say, write_bytes
 
 __all__ = ["register"]
@@ -24,17 +23,7 @@ def otlp(
         str | None,
         typer.Argument(metavar="[RUN]", help="A run, 8 or more of its digits. Without it: latest.", show_default=False),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write here, not on standard output.",
-            show_default=False,
-            callback=file_or_output,
-        ),
-    ] = None,
+    output: OutputOption = None,
     since: Annotated[
         str | None,
         typer.Option(

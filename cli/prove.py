@@ -11,7 +11,7 @@ import typer
 
 from cli.beside import printable, with_cosignatures, with_counter_seals
 from cli.kept import Kept
-from cli.options import JsonOption, LedgerOption, file_or_output, program_name, shared
+from cli.options import JsonOption, LedgerOption, OutputOption, program_name, shared
 from cli.refs import resolve, resolve_run, whole_run
 from cli.text import escape, print_json, say, short, write_bytes
 from ledger.bundle import Bundle, print_bundle
@@ -46,17 +46,7 @@ def prove(
             metavar="[REF]", help="A receipt or run, 8 or more of its digits, or latest.", show_default=False
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write here, not on standard output.",
-            show_default=False,
-            callback=file_or_output,
-        ),
-    ] = None,
+    output: OutputOption = None,
     format_: Annotated[
         _Format,
         typer.Option(

@@ -122,7 +122,7 @@ def _label(opened: Ledger, id_: str) -> Text:
     text.append(_name_of(opened, receipt, id_), style="bold")
     if status:
         text.append(f"  {status}", style=STATUS_STYLES.get(status, ""))
-    for detail in _details(opened, receipt):
+    for detail in _details(opened, id_, receipt):
         text.append(f"  {detail}")
     return text.append(f"  {short(id_)}", style="dim")
 
@@ -148,7 +148,7 @@ def _kept(opened: Ledger) -> Kept:
     return Kept(opened.folder, store=opened.artifacts)
 
 
-def _details(opened: Ledger, receipt: Receipt) -> list[str]:
+def _details(opened: Ledger, id_: str, receipt: Receipt) -> list[str]:
     found = []
     reason = getattr(receipt, "reason", None)
     if reason:
@@ -169,7 +169,7 @@ def _details(opened: Ledger, receipt: Receipt) -> list[str]:
         found.extend(amount(each.meter, each.value) for each in receipt.totals)
     kept = _kept(opened)
     names = [
-        f"{escape(each.name)} {kept.quick(each.digest)}".rstrip()
+        f"{escape(each.name)} {kept.quick(each.digest, lambda: opened.get(id_).entry.index)}".rstrip()
         for each in getattr(receipt, "artifacts", ())
         if each.name != "run-salt"
     ]

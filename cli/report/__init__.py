@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from cli.options import JsonOption, LedgerOption, Shared, TrustOption, file_or_output, shared
+from cli.options import JsonOption, LedgerOption, OutputOption, Shared, TrustOption, shared
 from cli.text import escape, print_json, say, write_bytes
 
 __all__ = ["register"]
@@ -27,17 +27,7 @@ def report(
         str | None,
         typer.Argument(metavar="[RUN]", help="A run, 8 or more of its digits. Without it: latest.", show_default=False),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write here, not on standard output.",
-            show_default=False,
-            callback=file_or_output,
-        ),
-    ] = None,
+    output: OutputOption = None,
     since: Annotated[
         str | None,
         typer.Option(

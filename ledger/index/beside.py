@@ -95,18 +95,17 @@ def look_up(connection: duckdb.DuckDBPyConnection, beside: Beside, *, only: Sequ
 def _artifacts(connection: duckdb.DuckDBPyConnection, beside: Beside) -> Iterator[Row]:
     """Yield every artifact that receipts mention: whether it is there, and its content where it is that of arguments."""
     mentioned = connection.execute("""
-        SELECT a.ledger, a.digest, any_value(a.salted), bool_or(i.receipt IS NOT NULL), bool_or(e.digest IS NOT NULL)
+        SELECT a.ledger, a.digest, any_value(a.salted), bool_or(i.receipt IS NOT NULL)
         FROM stored.artifacts AS a
         LEFT JOIN stored.intents AS i ON i.ledger = a.ledger AND i."index" = a."index" AND i.arguments_digest = a.digest
-        LEFT JOIN stored.removals AS e ON e.ledger = a.ledger AND e.digest = a.digest
         GROUP BY ALL
     """).fetchall()
     stores = {ledger: ArtifactStore(folder) for ledger, folder in beside.folders.items()}
-    for ledger, digest, salted, wanted, erased in mentioned:
-        yield _artifact(stores[ledger], ledger, digest, salted=salted, wanted=wanted, erased=erased)
+    for ledger, digest, salted, wanted in mentioned:
+        yield _artifact(stores[ledger], ledger, digest, salted=salted, wanted=wanted)
 
 
-def _artifact(store: ArtifactStore, ledger: str, digest: str, *, salted: bool, wanted: bool, erased: bool) -> Row:
+def _artifact(store: ArtifactStore, ledger: str, digest: str, *, salted: bool, wanted: bool) -> Row:
     """Return what is to be said of an artifact; `content` only where it is canonical JSON."""
     content: object = None
     try:
@@ -115,7 +114,7 @@ def _artifact(store: ArtifactStore, ledger: str, digest: str, *, salted: bool, w
         if wanted:
             content = canonical.decode(stored[SALT_BYTES if salted else 0 :])
     except NotFoundError:
-        state = "erased" if erased else "absent"
+        state = "absent"
     except LedgerError as error:
         state = "present" if error.code.startswith("canonical.") else "unreadable"
     except OSError:

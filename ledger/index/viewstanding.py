@@ -36,11 +36,14 @@ VIEWS: Final = (
         "Every mention of an artifact by a receipt. Whether the bytes are there is looked up when asked.",
         (
             *(each for each in {each.name: each for each in TABLES}["artifacts"].columns),
-            Column("state", "VARCHAR", "`present`, `erased`, `absent` or `unreadable`.", "word"),
+            Column("state", "VARCHAR", "`present`, `erased` where an erasure after this mention says so, `absent` or `unreadable`.", "word"),
         ),
         """
-        SELECT a.*, (SELECT any_value(l.state) FROM looked_up_artifacts AS l WHERE l.ledger = a.ledger AND l.digest = a.digest) AS state
+        SELECT a.*, CASE WHEN l.state = 'absent' AND e.ledger IS NOT NULL THEN 'erased' ELSE l.state END AS state
         FROM stored.artifacts AS a
+        LEFT JOIN (SELECT ledger, digest, any_value(state) AS state FROM looked_up_artifacts GROUP BY ALL) AS l USING (ledger, digest)
+        LEFT JOIN (SELECT ledger, digest, max("index") AS at FROM stored.removals GROUP BY ALL) AS e
+            ON e.ledger = a.ledger AND e.digest = a.digest AND e.at > a."index"
         """,
     ),
     View(

@@ -183,6 +183,10 @@ def test_bytes_that_were_recorded_again_after_they_were_erased_and_lost_are_abse
             continue
         found = [each["code"] for each in done.json["checks"] if each.get("code", "").startswith("artifact.")]
         assert (done.exit, sorted(found)) == (5, ["artifact.absent", "artifact.erased"]), done.out
+    query = "SELECT state FROM artifacts WHERE name = 'same' ORDER BY index"
+    assert [row["state"] for row in owner("-L", folder, "sql", "--format", "json", query).json] == ["erased", "absent"]
+    tree = owner("-L", folder, "tree").out
+    assert (tree.count("[same erased]"), tree.count("[same absent]")) == (1, 1)
 
 
 def test_a_receipt_is_not_erased_and_that_is_said(owner, folder):
