@@ -14,7 +14,6 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ledger.errors import NotFoundError, clip
-from ledger.storage.journal import segments
 from ledger.storage.places import Places
 
 __all__ = [
@@ -66,6 +65,8 @@ def file_or_output(value: Path | None) -> Path | None:
 
 
 def _is_ledger(folder: Path) -> bool:
+    from ledger.storage.journal import segments  # noqa: PLC0415  it would cost every start
+
     try:
         return bool(segments(folder))
     except (NotFoundError, OSError):
